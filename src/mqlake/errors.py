@@ -1,0 +1,26 @@
+"""Errors that mqlake raises. One root, so that `except MqlakeError` catches what is ours.
+
+    MqlakeError            the message is one line for a person: what, where, what to do
+    ├── FormatError        bytes that do not follow their format
+    ├── StoreError         a store directory that cannot be opened, read or written as asked
+    └── JobError           a rebuild, verify or export that could not be carried out
+
+Damage found while reading many records is not raised: it is reported
+(`mqlake.formats.damage.Damage`), because the records around it are still good.
+"""
+
+
+class MqlakeError(Exception):
+    """Root of all errors raised by mqlake."""
+
+
+class FormatError(MqlakeError):
+    """Bytes that do not follow their format."""
+
+
+class StoreError(MqlakeError):
+    """A store directory that cannot be opened, read or written as asked."""
+
+
+class JobError(MqlakeError):
+    """A rebuild, verify or export that could not be carried out."""
