@@ -1,0 +1,41 @@
+# make demo and make test are all that a newcomer needs; each makes .venv first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+
+.PHONY: help env demo test lint format nightly bench clean
+
+help:  ## say what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+env: $(STAMP)  ## make .venv with everything the project needs
+
+$(STAMP): requirements.lock pyproject.toml scripts/make-env
+	@PYTHON=$(PYTHON) scripts/make-env $(VENV)
+	@touch $@
+
+demo: $(STAMP)  ## rebuild a store that RocketMQ wrote, and compare with RocketMQ's own answers
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP) lint  ## everything that a change can break
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+lint: $(STAMP)  ## style, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## put the code into the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
+	$(BIN)/python -m tests.hostile --nightly
+
+bench: $(STAMP)  ## measure beside the Java store; writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
