@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help env demo test lint format nightly bench clean
+.PHONY: help env demo test lint format nightly bench lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,12 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 
 bench: $(STAMP)  ## measure beside the Java store; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+lock:  ## pin the newest packages in requirements.lock
+	echo 'pyspark==4.2.0' > build/constraints.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--no-emit-index-url --extra spark --group dev --constraints build/constraints.txt \
+		--output-file requirements.lock --upgrade pyproject.toml
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
