@@ -1,0 +1,1 @@
+"""Rebuild, verify and export as pure tasks over splits of the commit log, for any engine."""
