@@ -1,0 +1,77 @@
+"""Read and write a record's properties (docs/formats/properties.md).
+
+RocketMQ: `MessageDecoder.string2messageProperties`, `messageProperties2String`, `MessageConst`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.errors import FormatError
+from mqlake.formats import java_string
+
+NAME_VALUE_SEPARATOR = "\x01"
+PROPERTY_SEPARATOR = "\x02"
+KEY_SEPARATOR = " "
+MAX_LENGTH = 0x7FFF
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+UNIQ_KEY = "UNIQ_KEY"
+DELAY = "DELAY"
+WAIT = "WAIT"
+RETRY_TOPIC = "RETRY_TOPIC"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QID = "REAL_QID"
+TRAN_MSG = "TRAN_MSG"
+PGROUP = "PGROUP"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+INNER_NUM = "INNER_NUM"
+INNER_BASE = "INNER_BASE"
+TRANSACTION_ID = "__transactionId__"
+CRC32 = "__CRC32#"
+
+
+def decode_properties(data: bytes | memoryview) -> dict[str, str]:
+    """Return name and value pairs; never raises.
+
+    As in Java: malformed UTF-8 is replaced, a pair without a name or without a value is dropped,
+    a value may hold further name separators, and the last of equal names wins.
+    """
+    found: dict[str, str] = {}
+    for pair in java_string.decode(data).split(PROPERTY_SEPARATOR):
+        name, _, value = pair.partition(NAME_VALUE_SEPARATOR)
+        if name and value:
+            found[name] = value
+    return found
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """Return the bytes RocketMQ writes: each pair ends with a separator.
+
+    Raises:
+        FormatError: a pair that would not be read back, or more than 32767 bytes.
+    """
+    for name, value in properties.items():
+        if (
+            not name
+            or not value
+            or NAME_VALUE_SEPARATOR in name
+            or PROPERTY_SEPARATOR in name + value
+        ):
+            raise FormatError(f"not a property that can be stored: {name!r} = {value!r}")
+    try:
+        data = "".join(
+            f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}"
+            for name, value in properties.items()
+        ).encode()
+    except UnicodeEncodeError as error:
+        raise FormatError(f"a property is not Unicode text: {error.reason}") from None
+    if len(data) > MAX_LENGTH:
+        raise FormatError(f"properties take {len(data)} bytes, more than {MAX_LENGTH}")
+    return data
+
+
+def key_list(properties: Mapping[str, str]) -> list[str]:
+    """Return the keys of the KEYS property: parted by spaces, empty ones dropped."""
+    return [key for key in properties.get(KEYS, "").split(KEY_SEPARATOR) if key]
