@@ -5,6 +5,7 @@ Four or sixteen address bytes, then the port as a 32-bit number.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 
 from mqlake.errors import FormatError
@@ -16,6 +17,7 @@ _V4 = Struct(">4BI")
 _V6 = Struct(">8HI")
 
 
+@lru_cache(maxsize=1024)  # a log's records name few hosts
 def decode_host(data: bytes) -> str:
     """Return "127.0.0.1:10911" for 8 bytes, "[2001:db8:0:0:0:0:0:1]:10911" for 20.
 

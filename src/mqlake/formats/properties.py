@@ -53,12 +53,8 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
         FormatError: a pair that would not be read back, or more than 32767 bytes.
     """
     for name, value in properties.items():
-        if (
-            not name
-            or not value
-            or NAME_VALUE_SEPARATOR in name
-            or PROPERTY_SEPARATOR in name + value
-        ):
+        separated = NAME_VALUE_SEPARATOR in name or PROPERTY_SEPARATOR in name + value
+        if not name or not value or separated:
             raise FormatError(f"not a property that can be stored: {name!r} = {value!r}")
     try:
         data = "".join(

@@ -342,10 +342,7 @@ def encode(
     v6 = (len(born) == host.V6_SIZE) | (len(store) == host.V6_SIZE) << 1
     topic_bytes = topic.encode("utf-8", "surrogatepass")
     version, longest = (1, MAX_TOPIC_V1) if len(topic_bytes) <= MAX_TOPIC_V1 else (2, MAX_TOPIC_V2)
-    if isinstance(properties, bytes):
-        property_bytes = properties
-    else:
-        property_bytes = encode_properties(properties)
+    property_bytes = properties if isinstance(properties, bytes) else encode_properties(properties)
     if len(topic_bytes) > longest or len(property_bytes) > MAX_PROPERTIES:
         raise FormatError("the topic or the properties are longer than a record can hold")
     tail = b"".join(

@@ -72,7 +72,7 @@ def compression(flag: int) -> str | None:
 
 
 def describe(flag: int) -> str:
-    """Return the names of the bits that are set, joined by `|`; unknown bits in hex; "0" for none."""
+    """Return the names of the set bits joined by `|`, unknown bits in hex, "0" for none."""
     flag &= 0xFFFFFFFF
     names = [name for bit, name in _FLAGS.items() if flag & bit]
     rest = flag & ~_KNOWN
