@@ -1,0 +1,1 @@
+"""The seam to the disk: directories and files, real or in memory."""
