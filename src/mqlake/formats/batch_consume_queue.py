@@ -1,0 +1,59 @@
+"""Read batch consume-queue units (docs/formats/batch_consume_queue.md).
+
+RocketMQ 5: `BatchConsumeQueue`, the queues of topics with attribute `queue.type=BatchCQ`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from mqlake.errors import FormatError
+
+UNIT = Struct(
+    ">"
+    "q"  # physical offset
+    "i"  # size
+    "q"  # tags code
+    "q"  # store timestamp
+    "q"  # base offset: queue offset of the batch's first message
+    "h"  # batch size: messages in the batch
+    "i"  # compacted offset
+    "4x"  # reserved
+)
+UNIT_SIZE = UNIT.size
+DEFAULT_FILE_SIZE = 300_000 * UNIT_SIZE
+NO_COMPACTED_OFFSET = -1
+
+
+class BatchQueueUnit(NamedTuple):
+    """One batch: where its record is (bytes), store timestamp (ms), and its queue offsets."""
+
+    physical_offset: int
+    size: int
+    tags_code: int
+    store_timestamp: int
+    base_offset: int
+    batch_size: int
+    compacted_offset: int
+
+    @property
+    def end_offset(self) -> int:
+        """Return the queue offset after the batch's last message."""
+        return self.base_offset + self.batch_size
+
+
+def decode(data: bytes | memoryview, at: int = 0) -> BatchQueueUnit:
+    """Return the unit at byte `at`.
+
+    Raises:
+        FormatError: fewer than 46 bytes there.
+    """
+    if at < 0 or at + UNIT_SIZE > len(data):
+        raise FormatError(f"no whole batch consume-queue unit at byte {at} of {len(data)}")
+    return BatchQueueUnit(*UNIT.unpack_from(data, at))
+
+
+def is_written(unit: BatchQueueUnit) -> bool:
+    """Say whether a batch can be there: RocketMQ's own test when it recovers a queue."""
+    return min(unit.physical_offset, unit.base_offset) >= 0 and min(unit.size, unit.batch_size) > 0

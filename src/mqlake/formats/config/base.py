@@ -1,0 +1,76 @@
+"""Load a configuration file, or its backup (docs/formats/config.md).
+
+RocketMQ: `ConfigManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol, TypeVar, cast
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats import fastjson
+
+Read = Callable[[str], bytes | None]
+"""Return the content of a file of the `config` directory by name, None where there is none."""
+
+
+class DataVersion(msgspec.Struct, frozen=True, rename="camel"):
+    """How often a table was changed, and when last (milliseconds)."""
+
+    counter: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+
+
+class Config(Protocol):
+    """A Struct for one configuration file; fields that a release lacks have their defaults."""
+
+    file_name: ClassVar[str]
+
+
+C = TypeVar("C", bound=Config)
+
+
+def load(read: Read, kind: type[C]) -> C | None:
+    """Return a configuration file, or its `.bak` where the file is missing, empty or damaged.
+
+    None where neither is there.
+
+    Raises:
+        FormatError: what is there is damaged; the message names the file.
+    """
+    damage: FormatError | None = None
+    for name in (kind.file_name, kind.file_name + ".bak"):
+        content = read(name)
+        if content:
+            try:
+                return decode(content, kind)
+            except FormatError as error:
+                damage = damage or FormatError(f"config/{name}: {error}")
+    if damage:
+        raise damage
+    return None
+
+
+def decode(content: bytes, kind: type[C]) -> C:
+    """Return the configuration in a file's content; unknown fields are ignored, null is absent.
+
+    Raises:
+        FormatError: it is no JSON, or a field has a wrong type.
+    """
+    try:
+        return msgspec.convert(_without_nulls(fastjson.loads(content)), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise FormatError(str(error)) from None
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return {key: _without_nulls(item) for key, item in items if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in cast("list[object]", value)]
+    return value

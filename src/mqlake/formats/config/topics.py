@@ -1,0 +1,38 @@
+"""Read `config/topics.json` (docs/formats/config.md). RocketMQ: `TopicConfigManager`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from mqlake.formats.config.base import DataVersion
+
+PERM_READ = 4
+PERM_WRITE = 2
+PERM_INHERIT = 1
+
+QUEUE_TYPE = "queue.type"
+"""Attribute whose value `BatchCQ` means batch consume queues."""
+
+
+class Topic(msgspec.Struct, frozen=True, rename="camel"):
+    """One topic's settings; `perm` is a sum of the PERM_* bits."""
+
+    topic_name: str = ""
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = PERM_READ | PERM_WRITE
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: dict[str, str] = {}
+
+
+class Topics(msgspec.Struct, frozen=True, rename="camel"):
+    """All topics of a broker, by name."""
+
+    file_name: ClassVar[str] = "topics.json"
+
+    topic_config_table: dict[str, Topic] = {}
+    data_version: DataVersion = DataVersion()
