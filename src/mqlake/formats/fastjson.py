@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from mqlake.errors import FormatError
 from mqlake.formats import java_string
