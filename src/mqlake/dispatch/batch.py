@@ -1,0 +1,62 @@
+"""What a scan hands out: windows of the log, batches of records, gaps between them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mqlake.dispatch.columns import KeyColumns, RecordColumns
+from mqlake.dispatch.queue_table import QueueTable
+from mqlake.formats.record import Fault
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+
+class Window(NamedTuple):
+    """A stretch of a commit-log segment in memory, for the kernels.
+
+    Positions are relative to the buffer. At least SLACK bytes follow the first `length`.
+    """
+
+    buffer: Bytes
+    base: int
+    """Physical offset of the buffer's first byte."""
+    length: int
+    """Valid bytes."""
+    data_end: int
+    """Where the log's data end; may lie behind the window."""
+    segment_end: int
+    """Where the segment file ends: a blank record reaches exactly to it."""
+
+
+class Batch(NamedTuple):
+    """The records of one window. The arrays are overwritten by the scan's next step."""
+
+    buffer: Bytes
+    base: int
+    """Physical offset of the buffer's first byte."""
+    records: RecordColumns
+    """RECORD[n]; which columns are filled depends on the scan's `Want`."""
+    keys: KeyColumns
+    """KEY[m], in the order of the records, and in RocketMQ's order within one."""
+    table: QueueTable
+
+
+class Gap(NamedTuple):
+    """A stretch without a good record (bytes); why is what RocketMQ's check says of its start.
+
+    With `Fault.CRC` the record was handed out all the same: its structure is good, and RocketMQ
+    dispatches it unchecked.
+    """
+
+    physical_offset: int
+    length: int
+    fault: Fault
+    all_zero: bool
+    """Each byte is zero. Up to the segment's end that is space not yet written, not damage."""
+    open: bool = False
+    """The scan's end came before the gap's: it may go on."""

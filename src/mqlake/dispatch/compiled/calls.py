@@ -1,0 +1,105 @@
+"""The compiled kernels as `mqlake.dispatch.kernel.Kernel`: arrays out of objects, and the calls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
+from mqlake.dispatch.columns import KeyColumns, RecordColumns
+from mqlake.dispatch.compiled import describe as _describe
+from mqlake.dispatch.compiled import index_entries as _index_entries
+from mqlake.dispatch.compiled import queue_entries as _queue_entries
+from mqlake.dispatch.compiled import queues as _queues
+from mqlake.dispatch.compiled import record as _record
+from mqlake.dispatch.kernel import Found, Walk
+from mqlake.dispatch.queue_table import QueueTable
+
+
+def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:
+    return Walk(
+        *_record.walk(
+            window.buffer,
+            at,
+            window.length,
+            stop,
+            window.data_end,
+            window.base,
+            check_crc,
+            records,
+        )
+    )
+
+
+def search(window: Window, at: int, stop: int, allowance: int) -> Found:
+    return Found(
+        *_record.search(
+            window.buffer,
+            at,
+            window.length,
+            stop,
+            window.data_end,
+            window.segment_end,
+            window.base,
+            allowance,
+        )
+    )
+
+
+def describe(
+    buffer: Bytes,
+    records: RecordColumns,
+    keys: KeyColumns,
+    table: QueueTable,
+    delay_levels: Longs,
+    *,
+    hash_keys: bool,
+    index_tags: bool,
+) -> int:
+    table.reserve(len(records), int(records["topic_length"].sum()))
+    _reserve_slots(table, len(table) + len(records))
+    return _describe.describe(
+        buffer,
+        records,
+        keys,
+        table.slots,
+        table.queues,
+        table.arena,
+        table.fill,
+        table.seed,
+        delay_levels,
+        hash_keys,
+        index_tags,
+    )
+
+
+def group(records: RecordColumns, queues: int) -> tuple[Bytes, Longs, Longs]:
+    return _queue_entries.group(records, queues)
+
+
+def _reserve_slots(table: QueueTable, queues: int) -> None:
+    """Keep at least half of the slots empty, so that every search in them ends."""
+    if 2 * queues > len(table.slots):
+        table.slots = np.zeros(1 << (2 * queues).bit_length(), np.int32)
+        _queues.fill_slots(table.slots, table.queues, table.arena, len(table), table.seed)
+
+
+def insert_entries(
+    buffer: Bytes,
+    slots: int,
+    number: int,
+    begin: int,
+    hashes: Ints,
+    offsets: Longs,
+    timestamps: Longs,
+) -> int:
+    return _index_entries.insert(buffer, slots, number, begin, hashes, offsets, timestamps)
+
+
+def lookup_entries(
+    buffer: Bytes, slots: int, limit: int, hashes: Ints, begin: int, end: int, most: int
+) -> tuple[Ints, Longs]:
+    return _index_entries.lookup(buffer, slots, limit, hashes, begin, end, most)
+
+
+def relink(buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, int]:
+    return _index_entries.relink(buffer, slots, count)

@@ -1,0 +1,39 @@
+"""Write consume-queue entries, queue by queue (`mqlake.formats.consume_queue`)."""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.compiled.jit import kernel
+from mqlake.dispatch.compiled.memory import store_i32, store_i64
+from mqlake.formats.consume_queue import ENTRY_SIZE
+
+_SIZE_AT, _TAGS_CODE_AT = 8, 8 + 4
+
+
+@kernel
+def group(records, queues):
+    """Sort by counting, which is stable: the entries of a queue stay in the log's order."""
+    starts = np.zeros(queues + 1, np.int64)
+    for row in range(len(records)):
+        if records[row].queue >= 0:
+            starts[records[row].queue + 1] += 1
+    for queue in range(queues):
+        starts[queue + 1] += starts[queue]
+    entries = np.empty(starts[queues] * ENTRY_SIZE, np.uint8)
+    queue_offsets = np.empty(starts[queues], np.int64)
+    places = starts[:-1].copy()
+    for row in range(len(records)):
+        record = records[row]
+        if record.queue >= 0:
+            place = places[record.queue]
+            places[record.queue] = place + 1
+            at = place * ENTRY_SIZE
+            store_i64(entries, at, record.physical_offset)
+            store_i32(entries, at + _SIZE_AT, np.int64(record.size))
+            store_i64(entries, at + _TAGS_CODE_AT, record.tags_code)
+            queue_offsets[place] = record.queue_offset
+    return entries, starts, queue_offsets

@@ -1,0 +1,124 @@
+"""Choose the kernels: compiled, or their readable twin.
+
+MQLAKE_KERNEL=compiled|reference overrides the choice; MQLAKE_BOUNDSCHECK=1 makes the compiled ones
+check each access.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple, Protocol
+
+from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
+from mqlake.dispatch.columns import KeyColumns, RecordColumns
+from mqlake.dispatch.queue_table import QueueTable
+from mqlake.errors import MqlakeError
+
+
+class Walk(NamedTuple):
+    """How far a walk over records came."""
+
+    at: int
+    """Position behind the last record."""
+    count: int
+    """Rows that were filled."""
+    damaged: int
+    """How many of them have a CRC fault."""
+    verdict: int
+    """What is at the position: GOOD if it is `stop` or the rows ran out, else a Fault or MORE."""
+
+
+class Found(NamedTuple):
+    """Where a search for a record ended."""
+
+    at: int
+    verdict: int
+    """GOOD, BLANK (up to the segment's end), MORE (judge it with more bytes), or NOTHING."""
+    spent: int
+    """Bytes of bodies that were read to check candidates."""
+
+
+class Kernel(Protocol):
+    """What the compiled kernels and the reference both do. Nothing here raises on bad bytes."""
+
+    def walk(
+        self, window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool
+    ) -> Walk:
+        """Fill rows for the records from `at` on that start before `stop`."""
+        ...
+
+    def search(self, window: Window, at: int, stop: int, allowance: int) -> Found:
+        """Find the first position from `at` on, before `stop`, where a good record starts.
+
+        Candidates with more body bytes than are left of `allowance` are passed over, so that
+        hostile bytes cannot make a search quadratic.
+        """
+        ...
+
+    def describe(
+        self,
+        buffer: Bytes,
+        records: RecordColumns,
+        keys: KeyColumns,
+        table: QueueTable,
+        delay_levels: Longs,
+        *,
+        hash_keys: bool,
+        index_tags: bool,
+    ) -> int:
+        """Fill the columns that follow from properties; return how many keys there are.
+
+        `keys` has a row for each byte of properties that could start one.
+        """
+        ...
+
+    def group(self, records: RecordColumns, queues: int) -> tuple[Bytes, Longs, Longs]:
+        """Return consume-queue entries by queue: see `mqlake.dispatch.queue_entries.group`."""
+        ...
+
+    def insert_entries(
+        self,
+        buffer: Bytes,
+        slots: int,
+        number: int,
+        begin: int,
+        hashes: Ints,
+        offsets: Longs,
+        timestamps: Longs,
+    ) -> int:
+        """Append index entries from `number` on; return how many were the first in their slot.
+
+        `begin` is the time (milliseconds) that their seconds count from. They fit.
+        """
+        ...
+
+    def lookup_entries(
+        self, buffer: Bytes, slots: int, limit: int, hashes: Ints, begin: int, end: int, most: int
+    ) -> tuple[Ints, Longs]:
+        """Return (row of `hashes`, physical offset) of each match; newest first for each row.
+
+        The buffer holds the slots, and all entries below number `limit`.
+        """
+        ...
+
+    def relink(self, buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, int]:
+        """Return the fields of `mqlake.dispatch.index_entries.Relinked`."""
+        ...
+
+
+def load(name: str | None = None) -> Kernel:
+    """Return the kernels called `name`: "compiled" (the default) or "reference".
+
+    Raises:
+        MqlakeError: there are no such kernels.
+    """
+    name = name or os.environ.get("MQLAKE_KERNEL") or "compiled"
+    if name == "compiled":
+        from mqlake.dispatch.compiled import calls
+
+        return calls
+    if name == "reference":
+        from mqlake.dispatch import reference
+
+        return reference
+    raise MqlakeError(f'no kernels called {name!r}; MQLAKE_KERNEL is "compiled" or "reference"')

@@ -1,0 +1,203 @@
+"""Read the records of a stretch of the commit log (docs/dispatch.md)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from mqlake.dispatch.batch import Batch, Gap, Window
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.dispatch.queue_table import QueueTable
+from mqlake.dispatch.verdict import MORE
+from mqlake.dispatch.window import DEFAULT_WINDOW, Buffers, WindowReader, borrowed
+from mqlake.formats import record
+from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import Fault
+from mqlake.storage.protocol import ReadableFile
+
+# A search reads at most so many bytes of bodies to check candidates, plus so many for each byte it
+# advances. Hostile bytes could otherwise make each position a candidate with a body of its own.
+_SEARCH_ALLOWANCE = 64 << 20
+_SEARCH_ALLOWANCE_RATE = 4
+_JUDGEMENT_COST = 64 << 10
+"""Bytes that judging a candidate at a window's end counts for, where its body was not read."""
+
+_HOLE_MARGIN = record.FRAME_SIZE
+"""A record's first bytes may be zeros that are part of a hole."""
+
+
+class Want(enum.Enum):
+    """Which columns a scan fills."""
+
+    LOCATE = enum.auto()
+    """What is in the record's head: nothing about its properties, queue or keys."""
+    EXPORT = enum.auto()
+    """All but the key hashes: the KEY array stays empty."""
+    DISPATCH = enum.auto()
+    """All."""
+
+
+class SegmentScan:
+    """Read the records of one commit-log segment between two positions, in windows.
+
+    Records that start in [start, end) belong to the scan, though they may end behind it. Iterate
+    over it once; then `start`, `stop`, `gaps` and `table` are complete. Positions are physical
+    offsets, in bytes; `base` is the segment's first. Nothing is raised on bad bytes.
+
+    Args:
+        file: the segment's file. A mapped one must not be cut meanwhile.
+        base: physical offset of the file's first byte.
+        exact: `start` is a record boundary. Otherwise the scan begins at the first position whose
+            magic, own physical offset, lengths and CRC all agree, which a body may imitate: only
+            a scan before this one that stops just there proves it.
+        crc: check the CRC of bodies.
+        limit: the log ends here; nothing from here on is read.
+        window: bytes that are read at once. A longer record is still read whole.
+    """
+
+    def __init__(
+        self,
+        file: ReadableFile,
+        base: int,
+        start: int,
+        end: int,
+        *,
+        exact: bool,
+        crc: bool = True,
+        want: Want = Want.DISPATCH,
+        dialect: Dialect = Dialect.V5_5,
+        delay_levels: Sequence[int] = DEFAULT_DELAY_LEVELS,
+        limit: int | None = None,
+        window: int = DEFAULT_WINDOW,
+        kernel: Kernel | None = None,
+    ) -> None:
+        self.start = start
+        """Where the first record starts, or what `exact` said is a boundary."""
+        self.stop = start
+        """Just behind the last thing that the scan accounts for."""
+        self.gaps: list[Gap] = []
+        """Stretches without a good record, ascending. Nothing between `start` and `stop` is
+        neither in a record nor in a gap, but the blank record that ends a segment."""
+        self.table = QueueTable()
+
+        self._file, self._base = file, base
+        self._segment_end = base + file.size
+        self._data_end = self._segment_end if limit is None else min(limit, self._segment_end)
+        self._end = max(start, min(end, self._data_end))
+        self._exact = exact or start == base
+        self._crc, self._want = crc, want
+        self._index_tags = dialect is Dialect.V5_5
+        self._delay_levels = np.array(delay_levels, np.int64)
+        self._window = window
+        self._kernel = kernel or load()
+
+    def __iter__(self) -> Iterator[Batch]:
+        with borrowed(self._window) as buffers:
+            reader = WindowReader(self._file, self._base, self._data_end, buffers)
+            yield from self._scan(reader, buffers)
+
+    def _scan(self, reader: WindowReader, buffers: Buffers) -> Iterator[Batch]:
+        if not self._exact:
+            self.start = self.stop = self._search(reader, self.start)[0]
+        while self.stop < self._end:
+            window = reader.at(self.stop)
+            walk = self._kernel.walk(
+                window,
+                self.stop - window.base,
+                self._end - window.base,
+                buffers.records,
+                check_crc=self._crc,
+            )
+            self.stop = window.base + walk.at
+            if walk.count:
+                batch = self._describe(window, walk.count, buffers)
+                if walk.damaged:
+                    self._report_damaged_bodies(batch)
+                yield batch
+            if walk.verdict == MORE:
+                verdict = reader.more(self.stop)
+            else:
+                verdict = Fault(walk.verdict)
+            if verdict is not Fault.GOOD:
+                self._pass_over(reader, verdict)
+
+    def _describe(self, window: Window, count: int, buffers: Buffers) -> Batch:
+        records = buffers.records[:count]
+        keys = 0
+        if self._want is not Want.LOCATE:
+            keys = self._kernel.describe(
+                window.buffer,
+                records,
+                buffers.keys,
+                self.table,
+                self._delay_levels,
+                hash_keys=self._want is Want.DISPATCH,
+                index_tags=self._index_tags,
+            )
+        return Batch(window.buffer, window.base, records, buffers.keys[:keys], self.table)
+
+    def _report_damaged_bodies(self, batch: Batch) -> None:
+        for row in batch.records[batch.records["fault"] == Fault.CRC]:
+            offset, size = int(row["physical_offset"]), int(row["size"])
+            self.gaps.append(Gap(offset, size, Fault.CRC, all_zero=False))
+
+    def _pass_over(self, reader: WindowReader, fault: Fault) -> None:
+        """Account for what is at `stop`, which is no record, and move `stop` behind it."""
+        window = reader.at(self.stop)
+        head = window.buffer[self.stop - window.base : window.length][: record.FRAME_SIZE].tobytes()
+        if fault is Fault.BLANK:
+            position = self._segment_end
+            if self.stop + int.from_bytes(head[:4], "big") != position:
+                # RocketMQ believes it all the same, and goes on with the next segment.
+                self._add_gap(position, fault, all_zero=False, is_open=False)
+        else:
+            position, is_found, all_zero = self._search(reader, self.stop + 1)
+            is_open = not is_found and self._end < self._data_end
+            self._add_gap(position, fault, all_zero=all_zero and not head[0], is_open=is_open)
+        self.stop = position
+
+    def _add_gap(self, end: int, fault: Fault, *, all_zero: bool, is_open: bool) -> None:
+        self.gaps.append(Gap(self.stop, end - self.stop, fault, all_zero, is_open))
+
+    def _search(self, reader: WindowReader, start: int) -> tuple[int, bool, bool]:
+        """Find the first good record, or the blank record that ends the segment, before the end.
+
+        Returns (its position, or the scan's end; whether one was found; whether all bytes before
+        it are zero).
+        """
+        position, all_zero, spent = start, True, 0
+        while position < self._end:
+            position = min(self._end, max(position, self._next_data(reader, position)))
+            window = reader.at(position)
+            at = position - window.base
+            allowance = _SEARCH_ALLOWANCE + _SEARCH_ALLOWANCE_RATE * (position - start) - spent
+            found = self._kernel.search(window, at, self._end - window.base, allowance)
+            all_zero = all_zero and not window.buffer[at : min(found.at, window.length)].any()
+            position = window.base + found.at
+            spent += found.spent
+            if found.verdict in (Fault.GOOD, Fault.BLANK):
+                return position, True, all_zero
+            if found.verdict == MORE:
+                fault, layout = self._judge(position)
+                if fault is Fault.GOOD:
+                    return position, True, all_zero
+                spent += layout.size if layout else _JUDGEMENT_COST
+                all_zero = False
+                position += 1
+        return self._end, False, all_zero
+
+    def _judge(self, position: int) -> tuple[Fault, record.Layout | None]:
+        """Judge a record that crosses the window's end, without moving the window."""
+        at, end = position - self._base, self._data_end - self._base
+        return record.check(self._file.view(), at, end, position)
+
+    def _next_data(self, reader: WindowReader, position: int) -> int:
+        """Return where reading has to go on: a hole is zeros, and holds no record."""
+        if reader.has(position):
+            return position
+        ranges = self._file.data_ranges(position - self._base, self._end - self._base)
+        start, _ = next(iter(ranges), (self._end - self._base, 0))
+        return self._base + start - _HOLE_MARGIN

@@ -1,0 +1,9 @@
+"""What kernels say of a position beyond `mqlake.formats.record.Fault`."""
+
+from __future__ import annotations
+
+MORE = -1
+"""The window ends before the record does: read on."""
+
+NOTHING = -2
+"""A search found no record."""

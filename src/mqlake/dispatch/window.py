@@ -1,0 +1,113 @@
+"""Windows over a segment file: the bytes a kernel works on, in buffers that are used again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from mqlake.dispatch.batch import Window
+from mqlake.dispatch.columns import KEY, RECORD
+from mqlake.formats import record
+from mqlake.formats.record import Fault
+from mqlake.storage.protocol import ReadableFile
+
+DEFAULT_WINDOW = 4 << 20
+"""Bytes read at once: small enough to be still in the CPU's cache when the kernels come to it."""
+
+SLACK = 64
+"""Bytes behind the window that kernels may load (and ignore), because they load whole blocks."""
+
+_KEPT_BUFFERS = 8
+
+
+class Buffers:
+    """The arrays of one running scan. Pages that are never touched take no memory."""
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.data = np.empty(window + SLACK, np.uint8)
+        self.data[window:] = 0
+        self.records = np.empty(window // record.MIN_SIZE + 1, RECORD)
+        # A key takes a byte of KEYS and a separator at least.
+        self.keys = np.empty(window // 2 + 1, KEY)
+
+    def grow(self, size: int) -> None:
+        """Make room for a record of `size` bytes."""
+        if size > self.window:
+            self.__init__(size)
+
+
+_free: list[Buffers] = []
+
+
+@contextmanager
+def borrowed(window: int) -> Iterator[Buffers]:
+    """Lend buffers to a scan. Fresh memory costs a page fault for each 4 KiB, used memory none."""
+    window = max(window, record.MIN_SIZE)
+    buffers = Buffers(window)
+    for place, candidate in enumerate(_free):
+        if candidate.window == window:
+            buffers = _free.pop(place)
+            break
+    try:
+        yield buffers
+    finally:
+        if buffers.window == window and len(_free) < _KEPT_BUFFERS:
+            _free.append(buffers)
+
+
+class WindowReader:
+    """Move a window over a segment file, forwards."""
+
+    def __init__(self, file: ReadableFile, base: int, data_end: int, buffers: Buffers) -> None:
+        self._file, self._base, self._buffers = file, base, buffers
+        self._data_end = data_end
+        self._start = self._end = base
+
+    def at(self, position: int) -> Window:
+        """Return a window with the bytes at a physical offset: at least a record's frame."""
+        if not self.has(position):
+            self._read(position)
+        return Window(
+            self._buffers.data,
+            self._start,
+            self._end - self._start,
+            self._data_end - self._start,
+            self._base + self._file.size - self._start,
+        )
+
+    def has(self, position: int) -> bool:
+        """Say whether the window has a record's frame there, or all bytes up to the data's end."""
+        if not self._start <= position <= self._end:
+            return False
+        return self._end - position >= record.FRAME_SIZE or self._end == self._data_end
+
+    def more(self, position: int) -> Fault:
+        """Bring the whole record at a physical offset into the window; say why if there is none.
+
+        Only a record whose lengths agree is worth a window longer than usual.
+        """
+        if position == self._start:
+            fault, layout = record.check(
+                self._file.view(),
+                position - self._base,
+                self._data_end - self._base,
+                position,
+                crc=False,
+            )
+            if fault is not Fault.GOOD or layout is None:
+                return fault
+            self._buffers.grow(layout.size)
+        self._read(position)
+        return Fault.GOOD
+
+    def _read(self, position: int) -> None:
+        length = max(0, min(self._buffers.window, self._data_end - position))
+        target = memoryview(self._buffers.data)[:length]
+        got = self._file.read_into(target, position - self._base)
+        self._start, self._end = position, position + got
+        if got < length:
+            # The file has been cut since it was opened.
+            self._data_end = self._end
