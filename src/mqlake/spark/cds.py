@@ -1,0 +1,131 @@
+"""Class-data sharing: an archive of Spark's parsed classes that halves the start of its JVM.
+
+`python -m mqlake.spark.cds` makes it, once a Java build and PySpark version; `make env` calls that.
+An archive fits one JVM build and one class path. The name is a hash over both, and the JVM checks
+again when it starts and goes on without an archive that does not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from mqlake.errors import MqlakeError
+from mqlake.spark.java import Java, find_java
+
+KEPT = 4
+"""Archives that stay in the directory (100 MB each): one for each of a few environments."""
+
+LONGEST = 300
+"""Seconds that making one may take."""
+
+
+def archive(java: Java, spark_home: Path) -> Path | None:
+    """Return the path of the archive for this JVM and this Spark; None if no place is safe."""
+    directory = _directory()
+    return directory / f"{_fingerprint(java, spark_home)}.jsa" if directory else None
+
+
+def usable(path: Path | None) -> bool:
+    """Say whether there is such an archive, and nobody else could have written it."""
+    if path is None:
+        return False
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_size > 0 and status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
+
+
+def make() -> Path:
+    """Make the archive for this environment unless there is one; return its path.
+
+    Raises MqlakeError where there is no Java, no place to write, or the JVM will not.
+    """
+    from mqlake.spark.launch import spark_home
+
+    path = archive(find_java(), spark_home())
+    if path is None:
+        raise MqlakeError("no directory for the class archive can be written: set XDG_CACHE_HOME")
+    if usable(path):
+        return path
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        dump = Path(scratch) / path.name
+        _dump(dump)
+        if not usable(dump):
+            raise MqlakeError("the JVM wrote no class archive; Spark will start without one")
+        dump.rename(path)
+    _keep_newest(path.parent.glob("*.jsa"))
+    return path
+
+
+def _dump(path: Path) -> None:
+    """Run a usual session in a process of its own, whose JVM writes the archive at its end."""
+    program = [sys.executable, "-m", "mqlake.spark.cds_session", str(path)]
+    try:
+        done = subprocess.run(  # noqa: S603
+            program, capture_output=True, text=True, timeout=LONGEST, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise MqlakeError(f"making the class archive took more than {LONGEST} s") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise MqlakeError(f"making the class archive failed: {last}")
+
+
+def _fingerprint(java: Java, spark_home: Path) -> str:
+    digest = hashlib.sha256(f"{java.home.resolve()}\0{spark_home.resolve()}\0".encode())
+    for path in (java.home / "release", java.home / "lib" / "modules", spark_home / "jars"):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\0".encode())
+    return f"spark-{digest.hexdigest()[:16]}"
+
+
+def _directory() -> Path | None:
+    for base in _cache_directories():
+        directory = base / "mqlake" / "class-archives"
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if directory.stat().st_uid == os.geteuid():
+            return directory
+    return None
+
+
+def _cache_directories() -> Iterable[Path]:
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        yield Path(base)
+    try:
+        yield Path.home() / ".cache"
+    except RuntimeError:  # a user id without a home
+        return
+
+
+def _keep_newest(archives: Iterable[Path]) -> None:
+    newest_first = sorted(archives, key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in newest_first[KEPT:]:
+        path.unlink(missing_ok=True)
+
+
+def main() -> int:
+    """Make the archive. Without one Spark starts all the same, so this always succeeds."""
+    try:
+        path = make()
+    except (MqlakeError, OSError) as error:
+        sys.stderr.write(f"Spark will start more slowly: {error}\n")
+        return 0
+    sys.stdout.write(f"class archive for Spark: {path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

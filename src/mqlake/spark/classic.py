@@ -1,0 +1,155 @@
+"""Sessions with a driver JVM of their own: embedded in this machine, or of a cluster."""
+
+from __future__ import annotations
+
+import re
+import socket
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from mqlake.errors import JobError
+from mqlake.jobs.local import Progress
+from mqlake.spark import cds, launch
+from mqlake.spark.driver import Driver
+from mqlake.spark.engine import SparkEngine
+from mqlake.spark.java import Java, find_java
+from mqlake.spark.shared_check import check_shared
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+ATTEMPTS = 4
+"""How often a task is tried; local masters take it as their second number, else they try once."""
+
+TO_CONNECT = 5.0
+"""Seconds to wait until a standalone master takes a connection; Spark itself tries for a minute."""
+
+LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *(\d+))?\])?")
+STANDALONE_PORT = 7077
+STDERR = 2
+
+COMMON = {
+    "spark.app.name": "mqlake",
+    "spark.python.daemon.module": "mqlake.spark.daemon",
+    "spark.ui.showConsoleProgress": "false",
+}
+EMBEDDED = {
+    **COMMON,
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.ui.enabled": "false",
+}
+
+
+class ClassicSession:
+    """A SparkContext, and a SQL session over it when one is asked for (`session.Session`)."""
+
+    def __init__(self, driver: Driver, progress: Progress | None) -> None:
+        self._driver: Driver | None = driver
+        self.context: SparkContext = driver.context
+        self.engine = SparkEngine(driver.context, progress)
+        self._sql: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The SQL session, made when first asked for."""
+        if self._sql is None:
+            from pyspark.sql import SparkSession
+
+            self._sql = SparkSession(self.context)
+        return self._sql
+
+    def check_shared(self, directory: Path, *inputs: Path) -> None:
+        """Raise JobError unless all executors see `directory` and `inputs`."""
+        if not self.engine.on_one_host:
+            check_shared(self.engine, directory, *inputs)
+
+    def close(self) -> None:
+        """Stop Spark and remove its temporary files."""
+        if self._driver is not None:
+            self._driver.stop()
+        self._driver = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+
+def local_master(master: str | None) -> str | None:
+    """Return the embedded master that is meant, with its number of attempts; None for a cluster."""
+    found = LOCAL.fullmatch(master or "local[*]")
+    if found is None:
+        return None
+    return f"local[{found[1] or 1},{found[2] or ATTEMPTS}]"
+
+
+def open_embedded(
+    master: str, progress: Progress | None, settings: dict[str, str]
+) -> ClassicSession:
+    """Open a Spark of our own: quiet, on the loopback interface, files in a private directory."""
+    java = find_java()
+    archive = cds.archive(java, launch.spark_home())
+    if not cds.usable(archive):
+        return ClassicSession(_embedded(master, java, None, settings), progress)
+    try:
+        driver = _embedded(master, java, archive, settings)
+    except JobError:
+        # The JVM checks an archive and passes over one that does not fit; should one do harm all
+        # the same, it goes, and what is wrong otherwise is wrong without it too.
+        assert archive is not None
+        archive.unlink(missing_ok=True)
+        driver = _embedded(master, java, None, settings)
+    return ClassicSession(driver, progress)
+
+
+def _embedded(master: str, java: Java, archive: Path | None, settings: dict[str, str]) -> Driver:
+    scratch = Path(tempfile.mkdtemp(prefix="mqlake-spark-"))
+    own = {
+        **EMBEDDED,
+        "spark.master": master,
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": launch.embedded_flags(archive),
+    }
+    try:
+        with launch.environment(launch.embedded_environment(java)), launch.log_file() as output:
+            return Driver(own | settings, output, scratch)
+    except BaseException:
+        scratch.rmdir()
+        raise
+
+
+def open_cluster(
+    master: str, progress: Progress | None, settings: dict[str, str]
+) -> ClassicSession:
+    """Open a session on somebody's cluster, with the settings of its Spark installation.
+
+    Its log goes to stderr. Raises JobError in seconds where a standalone master does not answer.
+    """
+    _reach(master)
+    java = find_java()
+    with launch.environment(launch.cluster_environment(java)):
+        driver = Driver({**COMMON, "spark.master": master, **settings}, STDERR)
+    return ClassicSession(driver, progress)
+
+
+def _reach(master: str) -> None:
+    """Raise JobError unless one of a standalone master's addresses takes a connection."""
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        where = urlsplit(f"spark://{address}")
+        try:
+            port = where.port or STANDALONE_PORT
+            socket.create_connection((where.hostname or "", port), TO_CONNECT).close()
+        except (OSError, ValueError):
+            continue
+        return
+    raise JobError(f"no Spark master answers at {master}: is it running, is the address right?")

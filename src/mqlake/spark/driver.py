@@ -1,0 +1,89 @@
+"""The driver of a classic Spark session: a JVM of its own, and the SparkContext in it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from mqlake.errors import JobError
+from mqlake.spark import launch
+from mqlake.spark.failure import reason
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_endings: list[threading.Thread] = []
+
+
+class Driver:
+    """Start a JVM with a SparkContext under `settings`; `stop` ends both and removes `scratch`.
+
+    PySpark keeps JVM and context as class variables, so there is one at a time in a process. Raises
+    JobError where the process has one already, or Spark does not start.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        output: IO[bytes] | int,
+        scratch: Path | None = None,
+    ) -> None:
+        from py4j.protocol import Py4JError
+        from pyspark import SparkConf, SparkContext
+
+        wait_until_ended()
+        if cast("Any", SparkContext)._active_spark_context is not None:
+            raise JobError("this process has a SparkContext already: make a SparkEngine of it")
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        self._scratch = scratch
+        self._gateway = launch.start_jvm(conf, output)
+        self._jvm: subprocess.Popen[bytes] | None = self._gateway.proc
+        try:
+            self.context: SparkContext = SparkContext(conf=conf, gateway=self._gateway)
+        except (Py4JError, ValueError) as error:
+            self._end_jvm()
+            raise JobError(f"Spark did not start: {reason(str(error))}") from None
+        if scratch is not None:
+            # Should this process be killed, the JVM notices and removes what then is empty.
+            self._gateway.jvm.java.io.File(str(scratch)).deleteOnExit()
+
+    def stop(self) -> None:
+        """Stop the JVM's half at once, and the rest in the background.
+
+        Java's half is done in 0.1 s; PySpark then waits up to a second for a thread of its own to
+        notice, which a program at its end need not do.
+        """
+        from py4j.protocol import Py4JError
+
+        with suppress(Py4JError):  # the JVM may have died
+            cast("Any", self.context)._jsc.stop()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        ending = threading.Thread(target=self._end, name="mqlake-spark-end", daemon=True)
+        _endings.append(ending)
+        ending.start()
+
+    def _end(self) -> None:
+        self.context.stop()
+        self._end_jvm()
+
+    def _end_jvm(self) -> None:
+        from pyspark import SparkContext
+
+        unset = cast("Any", SparkContext)
+        unset._gateway = unset._jvm = None
+        self._gateway.shutdown()
+        if self._jvm is not None and self._jvm.stdin is not None:
+            self._jvm.stdin.close()
+            self._jvm.wait()
+
+
+def wait_until_ended() -> None:
+    """Wait until what earlier sessions left to the background is done."""
+    while _endings:
+        _endings.pop().join()

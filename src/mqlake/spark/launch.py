@@ -1,0 +1,136 @@
+"""Start the JVM of a Spark driver.
+
+PySpark starts it through `spark-submit`; here its environment, its flags and where its output goes
+are set. Only an embedded session, whose JVM is ours alone, gets the flags for a quick start.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shlex
+import sys
+import tempfile
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from mqlake.errors import JobError
+from mqlake.spark.java import Java
+
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
+"""The JVM hands tasks out and takes results in; what is heavy runs in Python."""
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+IMPORTED_LATER = "pyspark.testing.utils"
+"""What PySpark imports in its first call of Java, with NumPy and, where there is one, pandas: a
+second's work that may as well be done while the JVM starts."""
+
+LOG_VARIABLE = "MQLAKE_SPARK_LOG"
+"""Environment variable: a file that gets what an embedded Spark prints."""
+
+
+def spark_home() -> Path:
+    """Return the directory of the Spark in the PySpark package; raises JobError if none."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise JobError(
+            "PySpark is not installed: pip install 'mqlake[spark]', or use --engine local"
+        )
+    home = Path(found.origin).parent
+    if not (home / "jars").is_dir():
+        raise JobError("this PySpark comes without Spark's jars: pip install pyspark")
+    return home
+
+
+def embedded_environment(java: Java) -> dict[str, str | None]:
+    """Return the environment of an embedded session: this Spark, no settings from elsewhere."""
+    return {
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LAUNCHER_OPTS": " ".join(QUICK_START),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": None,
+        "SPARK_LOCAL_DIRS": None,
+        "PYSPARK_SUBMIT_ARGS": None,
+        "SPARK_REMOTE": None,
+    }
+
+
+def cluster_environment(java: Java) -> dict[str, str | None]:
+    """Return the environment of a driver of a cluster, which has its own Spark and settings."""
+    return {
+        "JAVA_HOME": str(java.home),
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def embedded_flags(archive: Path | None) -> str:
+    """Return the options of an embedded JVM, one string as Spark takes it."""
+    flags = [*QUICK_START, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
+    if archive is not None:
+        flags.append(f"-XX:SharedArchiveFile={archive}")
+    return shlex.join(flags)
+
+
+@contextmanager
+def environment(changes: Mapping[str, str | None]) -> Generator[None]:
+    """Change environment variables (None: unset) and put them back; PySpark reads nothing else."""
+    before = {name: os.environ.get(name) for name in changes}
+    _set(changes)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def start_jvm(conf: Any, output: IO[bytes] | int) -> Any:
+    """Start the JVM for a SparkConf; what it prints goes to `output`, never to stdout.
+
+    Returns Py4J's gateway. Raises JobError with the last line that the JVM said.
+    """
+    from pyspark import java_gateway
+    from pyspark.errors import PySparkRuntimeError
+
+    slow = threading.Thread(target=importlib.import_module, args=(IMPORTED_LATER,), daemon=True)
+    slow.start()
+    try:
+        return cast("Any", java_gateway).launch_gateway(conf, {"stdout": output, "stderr": output})
+    except PySparkRuntimeError:
+        raise JobError(f"Spark's JVM did not start: {_last_line(output)}") from None
+    finally:
+        slow.join()
+
+
+def log_file() -> IO[bytes]:
+    """Return what takes an embedded Spark's log: the file asked for, else one without a name."""
+    if name := os.environ.get(LOG_VARIABLE):
+        try:
+            return Path(name).open("a+b")
+        except OSError as error:
+            raise JobError(f"{LOG_VARIABLE}: {name} cannot be written: {error.strerror}") from None
+    return tempfile.TemporaryFile()
+
+
+def _last_line(output: IO[bytes] | int) -> str:
+    if isinstance(output, int):
+        return "see above"
+    output.seek(0)
+    lines = output.read().decode(errors="replace").split("\n")
+    said = [line.strip() for line in lines if line.strip() and not line.startswith("\tat ")]
+    return said[-1] if said else "it said nothing"
