@@ -28,7 +28,7 @@ DEFAULT_DELAY_LEVELS_TEXT = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30
 
 _UNITS = {"s": 1000, "m": 60 * 1000, "h": 60 * 60 * 1000, "d": 24 * 60 * 60 * 1000}
 _DELAY = re.compile(r"([0-9]{1,12})([smhd])")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
 class QueueEntry(NamedTuple):
@@ -125,6 +125,6 @@ def entry_tags_code(
 
 def delay_level(props: Mapping[str, str]) -> int:
     """Return the DELAY property as a number, 0 where it is none that fits in 32 bits."""
-    text = props.get(properties.DELAY, "")
-    level = int(text) if _INTEGER.fullmatch(text) else 0
+    match = _INTEGER.fullmatch(props.get(properties.DELAY, ""))
+    level = int(match[1] + match[2]) if match else 0
     return level if -(1 << 31) <= level < 1 << 31 else 0

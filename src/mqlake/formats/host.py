@@ -43,6 +43,8 @@ def encode_host(text: str) -> bytes:
     import ipaddress
 
     address, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or "%" in address:
+        raise FormatError(f"not a host and port: {text[:80]!r}")
     try:
         if address.startswith("[") and address.endswith("]"):
             packed = ipaddress.IPv6Address(address[1:-1]).packed
@@ -50,4 +52,4 @@ def encode_host(text: str) -> bytes:
             packed = ipaddress.IPv4Address(address).packed
         return packed + int(port).to_bytes(4, "big")
     except (ValueError, OverflowError):
-        raise FormatError(f"not a host and port: {text!r}") from None
+        raise FormatError(f"not a host and port: {text[:80]!r}") from None

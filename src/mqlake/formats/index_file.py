@@ -114,7 +114,8 @@ def seconds_since(begin_timestamp: int, store_timestamp: int) -> int:
     """Return the whole seconds that an entry keeps, for times in milliseconds.
 
     Clamped to 0 … 2147483647, and 0 while a file has no begin timestamp. The difference wraps at
-    64 bits and rounds towards zero, as Java's does.
+    64 bits and rounds towards zero, as Java's does. For a file's first entry `begin_timestamp` is
+    the end timestamp of the file before (0 in a store's first file); its own is set thereafter.
     """
     if begin_timestamp <= 0:
         return 0

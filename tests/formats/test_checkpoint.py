@@ -1,0 +1,45 @@
+"""The checkpoint: RocketMQ's own files, each dialect."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqlake.errors import FormatError
+from mqlake.formats import checkpoint
+from mqlake.formats.checkpoint import Checkpoint
+from mqlake.formats.dialect import Dialect
+from tests.formats.golden_log import golden
+from tests.formats.strategies import LONG
+
+DIALECTS = {"rmq5-clean": Dialect.V5_5, "rmq533-clean": Dialect.V5_3, "rmq49-clean": Dialect.V4_9}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_real_files(name: str) -> None:
+    data = (golden(name).path / "checkpoint").read_bytes()
+    actual = checkpoint.decode(data)
+    stated = golden(name).queries()["commitLog"]["storeCheckpoint"]
+
+    assert actual.physic_msg_timestamp == stated["physicMsgTimestamp"]
+    assert actual.logics_msg_timestamp == stated["logicsMsgTimestamp"]
+    assert actual.index_msg_timestamp == stated["indexMsgTimestamp"]
+    assert data == checkpoint.encode(actual, DIALECTS[name])
+    assert bool(actual.logics_physical_offset) == (DIALECTS[name] is Dialect.V5_5)
+    assert bool(actual.confirm_physical_offset) == (DIALECTS[name] is not Dialect.V4_9)
+
+
+@given(st.builds(Checkpoint, LONG, LONG, LONG, LONG, LONG, LONG), st.sampled_from(Dialect))
+def test_round_trip(fields: Checkpoint, dialect: Dialect) -> None:
+    data = checkpoint.encode(fields, dialect)
+    count = checkpoint.FIELD_COUNT[dialect]
+    assert len(data) == checkpoint.SIZE
+    assert checkpoint.decode(data) == fields[:count] + (0,) * (6 - count)
+
+
+@pytest.mark.parametrize("size", [0, 24, 47])
+def test_short_files_are_refused(size: int) -> None:
+    with pytest.raises(FormatError):
+        checkpoint.decode(bytes(size))
+    assert checkpoint.decode(bytes(48)) == Checkpoint()
