@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import socket
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
 
 from mqlake.errors import JobError
 from mqlake.jobs.local import Progress
@@ -15,6 +13,7 @@ from mqlake.spark import cds, launch
 from mqlake.spark.driver import Driver
 from mqlake.spark.engine import SparkEngine
 from mqlake.spark.java import Java, find_java
+from mqlake.spark.reach import require_server
 from mqlake.spark.shared_check import check_shared
 
 if TYPE_CHECKING:
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 4
 """How often a task is tried; local masters take it as their second number, else they try once."""
-
-TO_CONNECT = 5.0
-"""Seconds to wait until a standalone master takes a connection; Spark itself tries for a minute."""
 
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *(\d+))?\])?")
 STANDALONE_PORT = 7077
@@ -133,23 +129,9 @@ def open_cluster(
 
     Its log goes to stderr. Raises JobError in seconds where a standalone master does not answer.
     """
-    _reach(master)
+    if master.startswith("spark://"):
+        require_server("Spark master", master, STANDALONE_PORT)
     java = find_java()
     with launch.environment(launch.cluster_environment(java)):
         driver = Driver({**COMMON, "spark.master": master, **settings}, STDERR)
     return ClassicSession(driver, progress)
-
-
-def _reach(master: str) -> None:
-    """Raise JobError unless one of a standalone master's addresses takes a connection."""
-    if not master.startswith("spark://"):
-        return
-    for address in master.removeprefix("spark://").split(","):
-        where = urlsplit(f"spark://{address}")
-        try:
-            port = where.port or STANDALONE_PORT
-            socket.create_connection((where.hostname or "", port), TO_CONNECT).close()
-        except (OSError, ValueError):
-            continue
-        return
-    raise JobError(f"no Spark master answers at {master}: is it running, is the address right?")
