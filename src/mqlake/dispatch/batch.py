@@ -1,4 +1,4 @@
-"""What a scan hands out: windows of the log, batches of records, gaps between them."""
+"""What a scan hands out: windows of the log, and batches of records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.queue_table import QueueTable
-from mqlake.formats.record import Fault
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
@@ -45,18 +44,3 @@ class Batch(NamedTuple):
     """KEY[m], in the order of the records, and in RocketMQ's order within one."""
     table: QueueTable
 
-
-class Gap(NamedTuple):
-    """A stretch without a good record (bytes); why is what RocketMQ's check says of its start.
-
-    With `Fault.CRC` the record was handed out all the same: its structure is good, and RocketMQ
-    dispatches it unchecked.
-    """
-
-    physical_offset: int
-    length: int
-    fault: Fault
-    all_zero: bool
-    """Each byte is zero. Up to the segment's end that is space not yet written, not damage."""
-    open: bool = False
-    """The scan's end came before the gap's: it may go on."""

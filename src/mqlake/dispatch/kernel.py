@@ -7,35 +7,13 @@ check each access.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from mqlake.dispatch.answers import Found, Walk
 from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.errors import MqlakeError
-
-
-class Walk(NamedTuple):
-    """How far a walk over records came."""
-
-    at: int
-    """Position behind the last record."""
-    count: int
-    """Rows that were filled."""
-    damaged: int
-    """How many of them have a CRC fault."""
-    verdict: int
-    """What is at the position: GOOD if it is `stop` or the rows ran out, else a Fault or MORE."""
-
-
-class Found(NamedTuple):
-    """Where a search for a record ended."""
-
-    at: int
-    verdict: int
-    """GOOD, BLANK (up to the segment's end), MORE (judge it with more bytes), or NOTHING."""
-    spent: int
-    """Bytes of bodies that were read to check candidates."""
 
 
 class Kernel(Protocol):

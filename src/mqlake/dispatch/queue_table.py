@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqlake.dispatch.columns import QUEUE
+from mqlake.formats import java_string
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 
 _LEAD = 16
 """Bytes before the first topic in the arena, since kernels load whole words."""
@@ -46,6 +48,16 @@ class QueueTable:
 
     def __iter__(self) -> Iterator[tuple[bytes, int]]:
         return (self[number] for number in range(len(self)))
+
+    def add(self, topic: bytes, queue_id: int) -> None:
+        """Give a queue that is not in the table the next number."""
+        self.reserve(1, len(topic))
+        number, at = len(self), int(self.fill[1])
+        self.arena[at : at + len(topic)] = np.frombuffer(topic, np.uint8)
+        prefix = java_string.hash_code(java_string.decode(topic) + "#") & 0xFFFFFFFF
+        scheduled = topic == SCHEDULE_TOPIC.encode()
+        self.queues[number] = at, len(topic), queue_id, prefix, scheduled
+        self.fill[:] = number + 1, at + len(topic)
 
     def reserve(self, queues: int, topic_bytes: int) -> None:
         """Make room for so many more queues, with so many bytes of topics in all."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mqlake.dispatch.batch import Batch, Gap, Window
+from mqlake.dispatch.batch import Batch, Window
+from mqlake.dispatch.gap import Gap
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.dispatch.verdict import MORE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqlake.dispatch.answers import Found, Walk
 from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import describe as _describe
@@ -11,7 +12,6 @@ from mqlake.dispatch.compiled import index_entries as _index_entries
 from mqlake.dispatch.compiled import queue_entries as _queue_entries
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
-from mqlake.dispatch.kernel import Found, Walk
 from mqlake.dispatch.queue_table import QueueTable
 
 

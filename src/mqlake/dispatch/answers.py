@@ -1,0 +1,28 @@
+"""What kernels answer: plain numbers, compiled or not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Walk(NamedTuple):
+    """How far a walk over records came."""
+
+    at: int
+    """Position behind the last record."""
+    count: int
+    """Rows that were filled."""
+    damaged: int
+    """How many of them have a CRC fault."""
+    verdict: int
+    """What is at the position: GOOD if it is `stop` or the rows ran out, else a Fault or MORE."""
+
+
+class Found(NamedTuple):
+    """Where a search for a record ended."""
+
+    at: int
+    verdict: int
+    """GOOD, BLANK (up to the segment's end), MORE (judge it with more bytes), or NOTHING."""
+    spent: int
+    """Bytes of bodies that were read to check candidates."""
