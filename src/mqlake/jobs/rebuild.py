@@ -1,0 +1,243 @@
+"""Rebuild consume queues, index files and checkpoint from the commit log (docs/rebuild.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+
+from mqlake.errors import JobError, MqlakeError
+from mqlake.formats import checkpoint
+from mqlake.formats.checkpoint import Checkpoint
+from mqlake.formats.damage import Damage
+from mqlake.jobs import stage_index
+from mqlake.jobs.engine import Engine
+from mqlake.jobs.log_end import damage
+from mqlake.jobs.passes import Outcome, queue_offsets, run_passes
+from mqlake.jobs.queue_files import QueueFiles
+from mqlake.jobs.settings import Settings
+from mqlake.jobs.splits import plan, spans
+from mqlake.jobs.stage_index import IndexPart, build_index
+from mqlake.jobs.stage_queues import QueueJob, QueuePart
+from mqlake.jobs.swap import Exchange, require_empty
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.local_write import fsync_directory, fsync_file
+from mqlake.storage.owner_lock import OwnerLock
+from mqlake.store.segments import CommitLog
+
+_BLANKS_ALLOWED = 1 << 20
+
+
+class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What a rebuild made, and what was wrong with the log it was made from.
+
+    Attributes:
+        store: the directory that was read.
+        output: the directory that has the new files; the same where it was rebuilt in place.
+        log_end: physical offset where RocketMQ ends the log, bytes.
+        bytes_scanned: bytes of the log, holes left out.
+        records: records that were dispatched.
+        records_beyond: good records behind the log end, which are not dispatched.
+        queues: consume queues that were written.
+        queue_entries: entries of records in them.
+        blank_entries: entries of no record: before a queue's first one, and for lost ones.
+        index_files: index files that were written.
+        index_entries: entries in them.
+        refused: records without a queue entry, because its place is taken or beyond belief.
+        passes: how often the log was read; more than once where it is damaged.
+        damage: what is wrong with the log; the first hundred refused records of each task.
+    """
+
+    store: str
+    output: str
+    settings: Settings
+    log_end: int
+    bytes_scanned: int
+    records: int
+    records_beyond: int
+    queues: int
+    queue_entries: int
+    blank_entries: int
+    index_files: int
+    index_entries: int
+    refused: int
+    passes: int
+    damage: list[Damage]
+
+
+def rebuild(
+    store: Path,
+    engine: Engine,
+    settings: Settings,
+    *,
+    out: Path | None = None,
+    tasks: int | None = None,
+) -> RebuildReport:
+    """Rebuild into `out`, which must be empty or absent, or in place without it.
+
+    In place, the old files stay until the new ones are complete and on the disk, and no broker may
+    own the store. A rebuild that is killed leaves the store as it was; the next one cleans up.
+
+    Args:
+        tasks: into how many tasks the log is divided; without it, about one a core.
+
+    Raises:
+        StoreError: the store cannot be read, or is in use by a broker.
+        JobError: `out` is not empty, or the store is beyond a rebuild.
+    """
+    directory = LocalDirectory(store)
+    if not directory.is_directory("commitlog"):
+        raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
+    if out is not None:
+        require_empty(out)
+    log = CommitLog(directory)
+    with OwnerLock(store) if out is None else nullcontext():
+        exchange = Exchange(store if out is None else out)
+        exchange.begin()
+        try:
+            report = _build(directory, log, engine, settings, exchange, tasks)
+            exchange.commit()
+        except BaseException:
+            exchange.discard()
+            raise
+        finally:
+            log.close()
+    return report
+
+
+def _build(
+    store: LocalDirectory,
+    log: CommitLog,
+    engine: Engine,
+    settings: Settings,
+    exchange: Exchange,
+    tasks: int | None,
+) -> RebuildReport:
+    queues, keys = exchange.new / "consumequeue", exchange.work / "keys"
+    queues.mkdir()
+    keys.mkdir()
+    covered = spans(log)
+    template = QueueJob(
+        str(store.root),
+        (),
+        str(queues),
+        str(keys),
+        settings.queue_file_size,
+        settings.dialect,
+        settings.delay_levels,
+    )
+    recovery_start = 0
+    jobs = plan(covered, engine.parallelism, tasks)
+    outcome = run_passes(engine, log, jobs, template, recovery_start)
+    blanks = _fill(queues, settings.queue_file_size, outcome)
+    indexes = _index(engine, outcome, exchange, settings)
+    old = _old_checkpoint(store)
+    stamp = _checkpoint(outcome.parts, indexes, old)
+    (exchange.new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
+    sync_tree(exchange.new)
+    parts = outcome.parts
+    last_record = max((part.last_record for part in parts), default=-1)
+    return RebuildReport(
+        store=str(store.root),
+        output=str(exchange.target),
+        settings=settings,
+        log_end=outcome.log_end,
+        bytes_scanned=sum(span.data_end - span.base for span in covered),
+        records=sum(part.records for part in parts),
+        records_beyond=outcome.records_beyond,
+        queues=len(queue_offsets(parts)),
+        queue_entries=sum(part.entries for part in parts),
+        blank_entries=blanks,
+        index_files=len(indexes),
+        index_entries=sum(part.header.index_count - 1 for part in indexes),
+        refused=sum(part.refused_count for part in parts),
+        passes=outcome.passes,
+        damage=damage(log, outcome.gaps, last_record) + list(_refused(log, parts)),
+    )
+
+
+def _refused(log: CommitLog, parts: Sequence[QueuePart]) -> Iterator[Damage]:
+    for refused in (refused for part in parts for refused in part.refused):
+        segment = log.segment_at(refused.physical_offset)
+        if segment is not None:
+            at = refused.physical_offset - segment.base
+            yield Damage(segment.path, at, 0, f"the record has no queue entry: {refused.reason}")
+
+
+def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
+    """Write the blank entries: RocketMQ's own before a queue's first record, and for lost ones.
+
+    A queue that has no entry at a place would end there for RocketMQ's recovery.
+    """
+    count = missing = 0
+    allowed = _BLANKS_ALLOWED + outcome.lost + 2 * sum(part.records for part in outcome.parts)
+    with QueueFiles(root, file_size) as files:
+        for queue, offsets in queue_offsets(outcome.parts).items():
+            lost = offsets.missing(offsets.first, offsets.end)
+            missing += sum(end - start for start, end in lost)
+            if missing > allowed:
+                raise JobError(
+                    f"{queue.path}: its queue offsets leave more places empty than the log can"
+                    f" have lost records; this commit log is beyond a rebuild"
+                )
+            for start, end in [(files.first_of_file(offsets.first), offsets.first), *lost]:
+                files.write_blanks(queue, start, end)
+                count += end - start
+    return count
+
+
+def _index(
+    engine: Engine, outcome: Outcome, exchange: Exchange, settings: Settings
+) -> list[IndexPart]:
+    scratch, target = exchange.work / "index", exchange.new / "index"
+    scratch.mkdir()
+    target.mkdir()
+    parts = outcome.parts
+    last_record = max((part.last_record for part in parts), default=-1)
+    last_keyed = max((part.last_keyed for part in parts), default=-1)
+    jobs = stage_index.plan(
+        [part.spill for part in parts],
+        scratch,
+        settings.hash_slots,
+        settings.max_index,
+        roll=last_record > last_keyed,
+    )
+    built = engine.run(build_index, jobs, "index files")
+    for part, name in zip(built, stage_index.names([p.header for p in built]), strict=True):
+        Path(part.path).rename(target / name)
+    return built
+
+
+def _checkpoint(
+    parts: Sequence[QueuePart], indexes: Sequence[IndexPart], old: Checkpoint
+) -> Checkpoint:
+    """Return what RocketMQ would write once all of the log was flushed and dispatched."""
+    seen = [part for part in parts if part.last_record >= 0]
+    queued = [part for part in parts if part.last_queued >= 0]
+    return Checkpoint(
+        physic_msg_timestamp=seen[-1].last_record_time if seen else 0,
+        logics_msg_timestamp=queued[-1].last_queued_time if queued else 0,
+        index_msg_timestamp=indexes[-1].header.end_timestamp if indexes else 0,
+        master_flushed_offset=old.master_flushed_offset,
+        confirm_physical_offset=seen[-1].last_record if seen else 0,
+        logics_physical_offset=queued[-1].last_queued if queued else 0,
+    )
+
+
+def _old_checkpoint(store: LocalDirectory) -> Checkpoint:
+    try:
+        file = store.open("checkpoint")
+        return checkpoint.decode(file.read(0, checkpoint.SIZE))
+    except MqlakeError:
+        return Checkpoint()
+
+
+def sync_tree(root: Path) -> None:
+    """Return once all files and names below `root` are on the disk."""
+    for directory, _, names in os.walk(root):
+        for name in names:
+            fsync_file(Path(directory, name))
+        fsync_directory(Path(directory))

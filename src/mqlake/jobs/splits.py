@@ -1,0 +1,187 @@
+"""Cut the commit log into splits for tasks, and prove that neighbouring splits met exactly.
+
+A split begins at any byte: its scan finds the first record by itself. A record's body may imitate a
+record there, so after a pass the splits of a segment are laid side by side (`stitch`): each must
+begin where the one before it stopped. Where one does not, the pass is worth nothing and is repeated
+with the true boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from mqlake.dispatch.gap import Gap
+from mqlake.formats.file_name import segment_name
+from mqlake.store.segments import CommitLog
+
+SMALLEST = 4 << 20
+"""Bytes below which a task costs more than it saves."""
+LARGEST = 1 << 30
+"""Bytes after which a task reports back: progress shows, and a retry repeats no more than that."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """One segment of the log: physical offsets in bytes, from `base` to `end`.
+
+    Nothing was written at `data_end` or behind it: the rest is a hole of the file.
+    """
+
+    base: int
+    data_end: int
+    end: int
+
+
+def spans(log: CommitLog) -> list[Span]:
+    """Return the segments of a commit log, and how far each was written."""
+    found: list[Span] = []
+    for segment in log.segments:
+        file = log.file(segment)
+        if file is not None:
+            last = max((end for _, end in file.data_ranges(0, file.size)), default=0)
+            data_end = min(segment.end, segment.base + last)
+            found.append(Span(segment.base, data_end, segment.end))
+    return found
+
+
+class Split(msgspec.Struct, frozen=True):
+    """The records of a segment that start in [start, end), physical offsets in bytes.
+
+    `exact` says that `start` is known to be the start of a record.
+    """
+
+    segment: int
+    start: int
+    end: int
+    exact: bool
+
+    @property
+    def path(self) -> str:
+        """The segment's file, relative to the store."""
+        return f"commitlog/{segment_name(self.segment)}"
+
+
+class Scanned(msgspec.Struct, frozen=True):
+    """How the scan of a split went; physical offsets in bytes.
+
+    It accounts for the bytes from `start`, its first record, to `stop`: each is in a record or in a
+    gap. A scan that found nothing has its `start` at the split's end or behind it.
+    """
+
+    split: Split
+    start: int
+    stop: int
+    gaps: list[Gap]
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a record, or the start is known without one."""
+        return self.split.exact or self.start < self.split.end
+
+    @property
+    def ends_in_gap(self) -> bool:
+        """Whether it stopped at the split's end without being in step with records."""
+        return bool(self.gaps) and self.gaps[-1].open
+
+
+Job = tuple[Split, ...]
+
+
+def plan(spans: Sequence[Span], parallelism: int, count: int | None = None) -> list[Job]:
+    """Cut the segments into about equal shares, one a task; `count` asks for a number of them.
+
+    Without `count`: one a core, more where they would be larger than 1 GiB, fewer where they would
+    be smaller than 4 MiB. A share may hold several segments, and a part of one.
+    """
+    total = sum(span.data_end - span.base for span in spans)
+    slack = 0 if count else SMALLEST // 2
+    goal = -(-total // (count or _shares(total, parallelism))) or 1
+    jobs: list[list[Split]] = [[]]
+    room = goal
+    for span in spans:
+        at = span.base
+        while span.data_end - at > room + slack:
+            jobs[-1].append(Split(span.base, at, at + room, exact=at == span.base))
+            jobs.append([])
+            at, room = at + room, goal
+        jobs[-1].append(Split(span.base, at, span.end, exact=at == span.base))
+        room -= span.data_end - at
+        if room <= slack:
+            jobs.append([])
+            room = goal
+    return [tuple(job) for job in jobs if job]
+
+
+def _shares(total: int, parallelism: int) -> int:
+    rounds = -(-total // (parallelism * LARGEST)) or 1
+    return max(1, min(rounds * parallelism, total // SMALLEST))
+
+
+def clip(jobs: Sequence[Job], end: int) -> list[Job]:
+    """Return the jobs without what starts at physical offset `end` or behind it."""
+    clipped = (
+        tuple(
+            msgspec.structs.replace(split, end=min(split.end, end))
+            for split in job
+            if split.start < end
+        )
+        for job in jobs
+    )
+    return [job for job in clipped if job]
+
+
+def stitch(jobs: Sequence[Sequence[Scanned]]) -> list[Job] | None:
+    """Return None if all splits met, else the jobs for another pass. `jobs` are in log order.
+
+    In the other pass, the first split of a segment that did not meet reaches from the true boundary
+    to the segment's end, so that there is nothing left in this segment that could not meet.
+    """
+    previous: dict[int, Scanned] = {}
+    boundaries: dict[int, int] = {}
+    broken: set[int] = set()
+    fixed: list[list[Split]] = []
+    for job in jobs:
+        fixed.append([])
+        for scanned in job:
+            split = scanned.split
+            if split.segment in broken:
+                continue
+            boundary = boundaries.get(split.segment, split.start)
+            if _meets(previous.get(split.segment), scanned, boundary):
+                fixed[-1].append(split)
+                previous[split.segment] = scanned
+                boundaries[split.segment] = max(boundary, scanned.stop)
+            else:
+                broken.add(split.segment)
+                end = max(s.split.end for j in jobs for s in j if s.split.segment == split.segment)
+                if boundary < end:
+                    fixed[-1].append(Split(split.segment, boundary, end, exact=True))
+    return [tuple(job) for job in fixed if job] if broken else None
+
+
+def _meets(before: Scanned | None, scanned: Scanned, boundary: int) -> bool:
+    if not scanned.found:
+        # All of it is inside of a record that began before it.
+        return boundary >= scanned.split.end
+    if before is not None and before.ends_in_gap:
+        return True
+    return scanned.start == boundary
+
+
+def join_gaps(jobs: Sequence[Sequence[Scanned]]) -> list[Gap]:
+    """Return the gaps of all splits, ascending; one that a split's end has cut is whole again."""
+    gaps: list[Gap] = []
+    for scanned in (scanned for job in jobs for scanned in job):
+        own = list(scanned.gaps)
+        if gaps and gaps[-1].open and scanned.found:
+            cut = gaps.pop()
+            end, all_zero, still_open = scanned.start, cut.all_zero, False
+            if own and own[0].physical_offset == scanned.start:
+                rest = own.pop(0)
+                end = rest.physical_offset + rest.length
+                all_zero, still_open = all_zero and rest.all_zero, rest.open
+            length = end - cut.physical_offset
+            gaps.append(cut._replace(length=length, all_zero=all_zero, open=still_open))
+        gaps += own
+    return gaps

@@ -1,0 +1,138 @@
+"""Stage one of a rebuild: from splits of the log to queue entries in place and keys on the side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.queue_entries import group
+from mqlake.dispatch.scan import SegmentScan
+from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.dialect import Dialect
+from mqlake.jobs.claims import Claims, Refused
+from mqlake.jobs.intervals import Interval
+from mqlake.jobs.queue_files import Queue, QueueFiles, QueueNames
+from mqlake.jobs.spill import Keys, Spill, SpillWriter
+from mqlake.jobs.splits import Scanned, Split
+from mqlake.storage.local import LocalDirectory
+
+
+class QueueJob(msgspec.Struct, frozen=True):
+    """What one task of stage one does.
+
+    Attributes:
+        store: path of the store directory.
+        consume_queue: path of the directory that gets TOPIC/QUEUE/FILE.
+        keys: path of the directory that gets the scratch file with the keys.
+        believable: for some queues, the bounds of the queue offsets that can be true.
+        taken: queue offsets that the tasks before this one have.
+    """
+
+    store: str
+    splits: tuple[Split, ...]
+    consume_queue: str
+    keys: str
+    queue_file_size: int
+    dialect: Dialect
+    delay_levels: tuple[int, ...]
+    believable: dict[Queue, Interval] = {}
+    taken: dict[Queue, list[Interval]] = {}
+
+
+class QueuePart(msgspec.Struct):
+    """What one task of stage one did.
+
+    `stated` are the queue offsets that its records state; `refused` has the first few of the
+    `refused_count` records whose entry was not written. Of the last record, the last one that
+    belongs into a queue and the last one with an index key: physical offset (bytes; -1 for none)
+    and store time (milliseconds).
+    """
+
+    scanned: list[Scanned]
+    spill: Spill
+    stated: dict[Queue, list[Interval]]
+    records: int = 0
+    entries: int = 0
+    keys: int = 0
+    refused_count: int = 0
+    refused: list[Refused] = []
+    last_record: int = -1
+    last_record_time: int = 0
+    last_queued: int = -1
+    last_queued_time: int = 0
+    last_keyed: int = -1
+
+
+class _Run(NamedTuple):
+    """Entries first … end of a group: neighbours in one queue with rising queue offsets."""
+
+    queue: int
+    first: int
+    end: int
+
+
+def build_queues(job: QueueJob) -> QueuePart:
+    """Scan the splits, write the queue entries to their places and the keys to a scratch file."""
+    store = LocalDirectory(job.store)
+    with (
+        SpillWriter(Path(job.keys)) as spill,
+        QueueFiles(Path(job.consume_queue), job.queue_file_size) as files,
+    ):
+        claims = Claims(files, job.believable, job.taken)
+        part = QueuePart([], Spill("", []), {})
+        for split in job.splits:
+            file = store.open(split.path)
+            scan = SegmentScan(
+                file,
+                split.segment,
+                split.start,
+                split.end,
+                exact=split.exact,
+                dialect=job.dialect,
+                delay_levels=job.delay_levels,
+            )
+            names = QueueNames(scan.table)
+            for batch in scan:
+                _take(batch, names, part, claims, spill)
+            part.scanned.append(Scanned(split, scan.start, scan.stop, scan.gaps))
+            file.close()
+        part.spill = spill.finish()
+        part.stated = claims.stated()
+        part.entries = claims.written
+        part.refused_count, part.refused = claims.refused_count, claims.refused
+    return part
+
+
+def _take(
+    batch: Batch, names: QueueNames, part: QueuePart, claims: Claims, spill: SpillWriter
+) -> None:
+    records, keys = batch.records, batch.keys
+    entries, starts, queue_offsets = group(batch)
+    data = entries.data
+    for run in _runs(starts, queue_offsets):
+        stretch = data[run.first * ENTRY_SIZE : run.end * ENTRY_SIZE]
+        claims.claim(names[run.queue], int(queue_offsets[run.first]), stretch)
+    offsets, times, owners = records["physical_offset"], records["store_timestamp"], keys["record"]
+    spill.write(Keys(keys["hash"], offsets[owners], times[owners]))
+    part.records += len(records)
+    part.keys += len(keys)
+    part.last_record, part.last_record_time = int(offsets[-1]), int(times[-1])
+    if len(keys):
+        part.last_keyed = int(offsets[owners[-1]])
+    if len(queue_offsets):
+        last = np.flatnonzero(records["queue"] >= 0)[-1]
+        part.last_queued, part.last_queued_time = int(offsets[last]), int(times[last])
+
+
+def _runs(starts: NDArray[np.int64], queue_offsets: NDArray[np.int64]) -> Iterator[_Run]:
+    breaks = np.flatnonzero(np.diff(queue_offsets) != 1) + 1
+    edges = np.union1d(starts, breaks)
+    queues = np.searchsorted(starts, edges[:-1], "right") - 1
+    places = zip(queues.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    yield from map(_Run._make, places)
