@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+SEARCH_ALLOWANCE = 64 << 20
+SEARCH_ALLOWANCE_RATE = 4
+"""A search for the next record reads SEARCH_ALLOWANCE bytes of bodies at most to check candidates,
+plus so many for each byte it advances. Hostile bytes could otherwise make each position a
+candidate with a body of its own, and a search quadratic."""
+
 
 class Walk(NamedTuple):
     """How far a walk over records came."""

@@ -13,6 +13,7 @@ from mqlake.dispatch.queue_table import QueueTable
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class Window(NamedTuple):
@@ -43,4 +44,3 @@ class Batch(NamedTuple):
     keys: KeyColumns
     """KEY[m], in the order of the records, and in RocketMQ's order within one."""
     table: QueueTable
-

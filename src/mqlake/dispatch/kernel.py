@@ -10,7 +10,7 @@ import os
 from typing import Protocol
 
 from mqlake.dispatch.answers import Found, Walk
-from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
+from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.errors import MqlakeError
@@ -81,6 +81,45 @@ class Kernel(Protocol):
 
     def relink(self, buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, int]:
         """Return the fields of `mqlake.dispatch.index_entries.Relinked`."""
+        ...
+
+    def gather_i32(self, buffer: Bytes, at: Longs) -> Ints:
+        """Return the big-endian 32-bit numbers at positions."""
+        ...
+
+    def gather_i64(self, buffer: Bytes, at: Longs) -> Longs:
+        """Return the big-endian 64-bit numbers at positions."""
+        ...
+
+    def copy_spans(self, buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Bytes]:
+        """Return stretches, one after the other: (offsets i4[n + 1], data)."""
+        ...
+
+    def are_text(self, buffer: Bytes, at: Longs, lengths: Ints) -> bool:
+        """Say whether all stretches are well-formed UTF-8."""
+        ...
+
+    def host_texts(self, buffer: Bytes, at: Longs, is_v6: Flags) -> tuple[Ints, Bytes]:
+        """Return hosts as people write them, `formats.host.decode_host`: (offsets, data)."""
+        ...
+
+    def message_ids(
+        self, buffer: Bytes, host_at: Longs, is_v6: Flags, offset_at: Longs
+    ) -> tuple[Ints, Bytes]:
+        """Return offset message ids from host and physical offset: (offsets, data)."""
+        ...
+
+    def key_spans(self, buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Longs, Ints]:
+        """Return the keys in values of KEYS: (starts i4[n + 1], positions, lengths)."""
+        ...
+
+    def property_spans(
+        self, buffer: Bytes, at: Longs, lengths: Ints
+    ) -> tuple[Ints, Longs, Ints, Longs, Ints]:
+        """Return name and value pairs, each name once, as `formats.properties` finds them.
+
+        (starts i4[n + 1], positions of names, their lengths, positions of values, their lengths)
+        """
         ...
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE
 from mqlake.dispatch.batch import Batch, Window
 from mqlake.dispatch.gap import Gap
 from mqlake.dispatch.kernel import Kernel, load
@@ -19,10 +20,6 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
 from mqlake.storage.protocol import ReadableFile
 
-# A search reads at most so many bytes of bodies to check candidates, plus so many for each byte it
-# advances. Hostile bytes could otherwise make each position a candidate with a body of its own.
-_SEARCH_ALLOWANCE = 64 << 20
-_SEARCH_ALLOWANCE_RATE = 4
 _JUDGEMENT_COST = 64 << 10
 """Bytes that judging a candidate at a window's end counts for, where its body was not read."""
 
@@ -174,7 +171,7 @@ class SegmentScan:
             position = min(self._end, max(position, self._next_data(reader, position)))
             window = reader.at(position)
             at = position - window.base
-            allowance = _SEARCH_ALLOWANCE + _SEARCH_ALLOWANCE_RATE * (position - start) - spent
+            allowance = SEARCH_ALLOWANCE + SEARCH_ALLOWANCE_RATE * (position - start) - spent
             found = self._kernel.search(window, at, self._end - window.base, allowance)
             all_zero = all_zero and not window.buffer[at : min(found.at, window.length)].any()
             position = window.base + found.at

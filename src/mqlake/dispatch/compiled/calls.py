@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 
 from mqlake.dispatch.answers import Found, Walk
-from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
+from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import index_entries as _index_entries
 from mqlake.dispatch.compiled import queue_entries as _queue_entries
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
+from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.queue_table import QueueTable
+
+_SEED = np.uint64(secrets.randbits(64))
+"""Of the hash over property names: unknown to those who write logs."""
+
+gather_i32 = _values.gather_i32
+gather_i64 = _values.gather_i64
+copy_spans = _values.copy_spans
+are_text = _values.are_text
+host_texts = _values.host_texts
+message_ids = _values.message_ids
+key_spans = _values.key_spans
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:
@@ -103,3 +117,9 @@ def lookup_entries(
 
 def relink(buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, int]:
     return _index_entries.relink(buffer, slots, count)
+
+
+def property_spans(
+    buffer: Bytes, at: Longs, lengths: Ints
+) -> tuple[Ints, Longs, Ints, Longs, Ints]:
+    return _values.property_spans(buffer, at, lengths, _SEED)

@@ -34,16 +34,21 @@ def _tail(buffer, at, length):
 
 
 @inlined
-def _hash(buffer, at, length, queue_id, seed):
-    """Hash with a seed that nobody can guess, so that no log makes many queues collide."""
-    state = _mix(seed, np.uint64(queue_id) << _HALF | np.uint64(length))
+def bytes_hash(buffer, at, length, state):
+    """Return a hash of the bytes, going on from `state`; at least 8 bytes lie before them."""
     for word in range(at, at + length - 7, 8):
         state = _mix(state, load_word(buffer, word))
-    return _mix(state, _tail(buffer, at, length))
+    return _mix(_mix(state, _tail(buffer, at, length)), np.uint64(length))
 
 
 @inlined
-def _equal(a, at, b, to, length):
+def _hash(buffer, at, length, queue_id, seed):
+    return bytes_hash(buffer, at, length, _mix(seed, np.uint64(queue_id)))
+
+
+@inlined
+def equal_bytes(a, at, b, to, length):
+    """Say whether two stretches are equal; at least 8 bytes lie before each."""
     for word in range(0, length - 7, 8):
         if load_word(a, at + word) != load_word(b, to + word):
             return False
@@ -96,7 +101,7 @@ def queue_number(buffer, topic_at, topic_length, queue_id, slots, queues, arena,
         if (
             queue.queue_id == queue_id
             and queue.topic_length == topic_length
-            and _equal(buffer, topic_at, arena, queue.topic_at, topic_length)
+            and equal_bytes(buffer, topic_at, arena, queue.topic_at, topic_length)
         ):
             return number
         slot = (slot + 1) & mask

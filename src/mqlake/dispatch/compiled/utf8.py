@@ -60,12 +60,9 @@ def decode(buffer, at, end):
     second = load_u8(buffer, at + 1)
     # Neither overlong forms nor code points beyond U+10FFFF.
     if (
-        (lead == 0xE0
-        and second < 0xA0)
-        or (lead == 0xF0
-        and second < 0x90)
-        or (lead == 0xF4
-        and second > 0x8F)
+        (lead == 0xE0 and second < 0xA0)
+        or (lead == 0xF0 and second < 0x90)
+        or (lead == 0xF4 and second > 0x8F)
     ):
         return MALFORMED, 1
     if not _is_continuation(buffer, at + 2, end):

@@ -10,12 +10,30 @@ from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entri
 from mqlake.dispatch.reference.queue_entries import group
 from mqlake.dispatch.reference.records import search, walk
 from mqlake.dispatch.reference.scan import scan_records
+from mqlake.dispatch.reference.values import (
+    are_text,
+    copy_spans,
+    gather_i32,
+    gather_i64,
+    host_texts,
+    key_spans,
+    message_ids,
+    property_spans,
+)
 
 __all__ = [
+    "are_text",
+    "copy_spans",
     "describe",
+    "gather_i32",
+    "gather_i64",
     "group",
+    "host_texts",
     "insert_entries",
+    "key_spans",
     "lookup_entries",
+    "message_ids",
+    "property_spans",
     "relink",
     "scan_records",
     "search",

@@ -71,9 +71,7 @@ def relink(buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, i
             wrong_links.append(number)
         if entry.key_hash >= 0:
             heads[slot] = number
-    wrong_slots = [
-        slot for slot in range(slots) if _head(data, slots, slot) != heads.get(slot, 0)
-    ]
+    wrong_slots = [slot for slot in range(slots) if _head(data, slots, slot) != heads.get(slot, 0)]
     return (
         len(heads),
         len(wrong_links),

@@ -17,9 +17,7 @@ def group(records: RecordColumns, queues: int) -> tuple[Bytes, Longs, Longs]:
     entries, offsets, starts = bytearray(), list[int](), [0]
     for queue in range(queues):
         for row in records[records["queue"] == queue]:
-            entry = QueueEntry(
-                int(row["physical_offset"]), int(row["size"]), int(row["tags_code"])
-            )
+            entry = QueueEntry(int(row["physical_offset"]), int(row["size"]), int(row["tags_code"]))
             entries += encode(entry)
             offsets.append(int(row["queue_offset"]))
         starts.append(len(offsets))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
     from mqlake.dispatch.batch import Window
     from mqlake.dispatch.columns import RecordColumns
 
-MAGICS = tuple(
-    magic.to_bytes(4, "big") for magic in (record.V1_MAGIC, record.V2_MAGIC, record.BLANK_MAGIC)
+_MAGIC = re.compile(
+    b"|".join(
+        re.escape(magic.to_bytes(4, "big"))
+        for magic in (record.V1_MAGIC, record.V2_MAGIC, record.BLANK_MAGIC)
+    )
 )
 
 
@@ -47,16 +51,12 @@ def search(window: Window, at: int, stop: int, allowance: int) -> Found:
 
 
 def candidates(data: memoryview, start: int, stop: int) -> Iterator[int]:
-    """Yield the positions from `start` to before `stop` that have a magic number in its place."""
+    """Return the positions from `start` to before `stop` that have a magic number in its place."""
     text = bytes(data[start + record.MAGIC_AT : stop + record.MAGIC_AT + 3])
-    at = -1
-    while (at := min((p for m in MAGICS if (p := text.find(m, at + 1)) >= 0), default=-1)) >= 0:
-        yield start + at
+    return (start + match.start() for match in _MAGIC.finditer(text))
 
 
-def _judge(
-    window: Window, data: memoryview, at: int, *, crc: bool
-) -> tuple[int, Layout | None]:
+def _judge(window: Window, data: memoryview, at: int, *, crc: bool) -> tuple[int, Layout | None]:
     """Judge what is at a position: a Fault, or MORE where that takes more than the window."""
     verdict, layout = record.check(data, at, window.length, window.base + at, crc=crc)
     left = window.data_end - at
@@ -67,9 +67,7 @@ def _judge(
     return verdict, layout
 
 
-def _judge_candidate(
-    window: Window, data: memoryview, at: int, allowance: int
-) -> tuple[int, int]:
+def _judge_candidate(window: Window, data: memoryview, at: int, allowance: int) -> tuple[int, int]:
     """Return (verdict, bytes of body that were read for it)."""
     verdict, layout = _judge(window, data, at, crc=False)
     size = _number(data, at, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE
 from mqlake.dispatch.gap import Gap
 from mqlake.dispatch.reference.records import candidates
 from mqlake.formats import record
@@ -67,21 +68,33 @@ class _Scan:
 
     def find(self, start: int, end: int) -> tuple[int, bool]:
         """Return the first position that a good record starts at, else (end, False)."""
+        allowance, last = SEARCH_ALLOWANCE, start
         for data_start, data_end in self._file.data_ranges(start, end):
             # A record may start with zeros that are part of a hole.
             for at in range(max(start, data_start - record.FRAME_SIZE), data_end, _CHUNK):
                 for candidate in candidates(self.view, at, min(at + _CHUNK, data_end, end)):
-                    if self._is_good(candidate):
+                    allowance += SEARCH_ALLOWANCE_RATE * (candidate - last)
+                    last = candidate
+                    is_good, read = self._judge(candidate, allowance)
+                    if is_good:
                         return candidate, True
+                    allowance -= read
         return end, False
 
     def ends_segment(self, at: int) -> bool:
         """Say whether a blank record reaches exactly to the segment's end."""
         return at + int.from_bytes(self.view[at : at + 4], "big") == self._file.size
 
-    def _is_good(self, at: int) -> bool:
-        fault, _ = record.check(self.view, at, self.data_end, self._base + at)
-        return fault is Fault.GOOD or (fault is Fault.BLANK and self.ends_segment(at))
+    def _judge(self, at: int, allowance: int) -> tuple[bool, int]:
+        """Return (whether a good record starts here, bytes of body that were read)."""
+        offset = self._base + at
+        fault, layout = record.check(self.view, at, self.data_end, offset, crc=False)
+        if fault is Fault.BLANK:
+            return self.ends_segment(at), 0
+        if fault is not Fault.GOOD or layout is None or layout.body_length > allowance:
+            return False, 0
+        fault, _ = record.check(self.view, at, self.data_end, offset)
+        return fault is Fault.GOOD, layout.body_length
 
     def _is_zero(self, start: int, end: int) -> bool:
         return not any(
