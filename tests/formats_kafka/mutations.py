@@ -5,6 +5,7 @@ python -m tests.formats_kafka.mutations [COUNT [SEED]]
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 from collections.abc import Sequence
@@ -103,10 +104,8 @@ def read_side_files(data: bytes) -> None:
         checkpoint_file.decode_leader_epochs,
         partition_metadata.decode,
     ):
-        try:
+        with contextlib.suppress(FormatError):
             decode(data)
-        except FormatError:
-            pass
 
 
 def run(count: int, seed: int) -> int:

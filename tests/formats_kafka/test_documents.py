@@ -1,4 +1,4 @@
-"""The worked examples of docs/formats/kafka: their bytes are in the files, their values are read."""
+"""The examples of docs/formats/kafka: their bytes are in the files, their values are read."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_files_both_ways(kind: Kind, state: State) -> None:
         "00000000000000000000.log.swap.deleted",
         "99999999999999999999.log",
         "0000000000000000000a.log",
-        "٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠.log",
+        "\u0660" * 20 + ".log",
         "00000000000000000000.log\n",
         "leader-epoch-checkpoint",
     ],

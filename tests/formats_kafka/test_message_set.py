@@ -55,9 +55,10 @@ def test_relative_offsets_count_back_from_the_wrapper() -> None:
 
 def test_version_0_offsets_are_absolute() -> None:
     data = wrapper(8, message(7, b"a", magic=0), message(8, None, magic=0), magic=0)
-    assert [
-        (record.offset, record.value, record.timestamp) for record in read(data)
-    ] == [(7, b"a", -1), (8, None, -1)]
+    assert [(record.offset, record.value, record.timestamp) for record in read(data)] == [
+        (7, b"a", -1),
+        (8, None, -1),
+    ]
 
 
 @pytest.mark.parametrize(
