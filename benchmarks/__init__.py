@@ -1,0 +1,1 @@
+"""What `make bench` runs: mqlake measured beside the real Java RocketMQ store, in one run."""

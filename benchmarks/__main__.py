@@ -1,0 +1,94 @@
+"""Run the benchmarks: `python -m benchmarks [NAME…]`; `make bench` runs all and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import java, key_lookup, memory, rebuild, startup, verify
+from benchmarks.bench import Bench, say
+from benchmarks.machine import machine, versions
+from benchmarks.page import page
+from benchmarks.results import Results, Section
+
+MEASURES = {
+    "rebuild": rebuild.measure,
+    "verify": verify.measure,
+    "key_lookup": key_lookup.measure,
+    "startup": startup.measure,
+    "memory": memory.measure,
+}
+NEED_JAVA = {"key_lookup"}
+FULL_SIZE = 1 << 30
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+RAW = Path(__file__).parent / "results.json"
+
+
+def main() -> int:
+    """Measure what was asked for; publish a whole run at full size beside Java."""
+    options = _options()
+    engines = [name for name in ("java", "local", "spark") if name not in options.without]
+    if "java" in engines:
+        try:
+            java.build()
+        except java.JavaMissingError as reason:
+            say(f"without Java, so the page stays as it is: {reason}")
+            engines.remove("java")
+    begun = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    state = machine()
+    with tempfile.TemporaryDirectory(prefix="mqlake-bench-", dir=options.directory) as directory:
+        bench = Bench(Path(directory), options.size, options.repetitions, tuple(engines))
+        try:
+            sections = [
+                _measure(bench, name)
+                for name in options.names or MEASURES
+                if name not in NEED_JAVA or "java" in engines
+            ]
+            known = versions() | (_java_versions(bench) if "java" in engines else {})
+        finally:
+            bench.close()
+    told = {"segment size": f"{options.size >> 20} MiB", "repetitions": str(options.repetitions)}
+    results = Results(begun, state, known, told, sections)
+    print(page(results))
+    whole = not options.names and not options.without and options.size == FULL_SIZE
+    if whole and "java" in engines:
+        PAGE.write_text(page(results))
+        RAW.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+    return 0
+
+
+def _measure(bench: Bench, name: str) -> Section:
+    say(f"== {name}")
+    return MEASURES[name](bench)
+
+
+def _java_versions(bench: Bench) -> dict[str, str]:
+    jvm = bench.peer("java").ask("version")["java"]
+    return {"RocketMQ": java.rocketmq_version(), "Java": jvm}
+
+
+def _size(text: str) -> int:
+    for unit, factor in UNITS.items():
+        if text.endswith(unit) and text.removesuffix(unit).isdigit():
+            return int(text.removesuffix(unit)) * factor
+    raise argparse.ArgumentTypeError(f"not a size such as 64MiB: {text}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[*MEASURES])
+    parser.add_argument("--size", type=_size, default=FULL_SIZE, help="of a commit-log file")
+    parser.add_argument("--repetitions", type=int, default=5, help="that count, of each")
+    parser.add_argument("--without", action="append", default=[], choices=["java", "spark"])
+    parser.add_argument("--directory", type=Path, help="for temporary files, 5 GiB")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+
+/** Answers requests, one a line on standard input, with one JSON object a line on standard output. */
+public final class Peer {
+    public static void main(String[] arguments) throws Exception {
+        var requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            String answer;
+            try {
+                answer = answer(line.split("\t"));
+            } catch (Exception error) {
+                answer = String.format("{\"error\": \"%s\"}", error.toString().replaceAll("[\"\\\\\\s]+", " "));
+            }
+            System.out.println(answer);
+        }
+        // The store leaves threads behind that would keep the process alive.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static String answer(String[] request) throws Exception {
+        switch (request[0]) {
+            case "rebuild":
+                return Rebuild.run(request[1], Integer.parseInt(request[2]), Integer.parseInt(request[3]));
+            case "write-index":
+                return KeyLookup.write(request[1], Integer.parseInt(request[2]));
+            case "lookup":
+                return KeyLookup.read(request[1], request[2]);
+            case "version":
+                return String.format("{\"java\": \"%s %s\"}",
+                    System.getProperty("java.vm.name"), System.getProperty("java.runtime.version"));
+            default:
+                throw new IllegalArgumentException("unknown request " + request[0]);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+"""What a benchmark hands in: repeated measurements, and the bars they are held against."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Literal
+
+import msgspec
+
+
+class Series(msgspec.Struct, frozen=True):
+    """One thing measured several times, in the order of measuring.
+
+    `unit` is seconds or bytes; `work` says what each repetition went through, by plural noun,
+    such as {"messages": 1048560, "bytes": 1073741824}, so that rates can be shown.
+    """
+
+    name: str
+    unit: Literal["s", "B"]
+    values: list[float]
+    work: dict[str, int] = {}
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """What is asked for, and what was measured, in the same unit."""
+
+    text: str
+    sign: Literal["≥", "≤", "<"]
+    wanted: float
+    measured: float
+    unit: str
+
+    @property
+    def passed(self) -> bool:
+        match self.sign:
+            case "≥":
+                return self.measured >= self.wanted
+            case "≤":
+                return self.measured <= self.wanted
+            case "<":
+                return self.measured < self.wanted
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One published benchmark: how it was done, what came out, and remarks with figures in them."""
+
+    name: str
+    title: str
+    method: str
+    series: list[Series]
+    bars: list[Bar]
+    remarks: list[str] = []
+
+
+class Results(msgspec.Struct, frozen=True):
+    """A whole run; benchmarks/results.json holds the last one that was published."""
+
+    begun: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    options: dict[str, str]
+    sections: list[Section]
