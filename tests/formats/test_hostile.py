@@ -145,13 +145,13 @@ def test_a_record_cut_at_every_byte() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"[" * 1_000_000,
-        b"{1:" * 300_000,
-        b"9" * 1_000_000,
-        b'"' + b"\\n" * 500_000,
-        b"[" + b"," * 1_000_000,
-        b"\x80" * 1_000_000,
-        b"\x01\x02" * 500_000,
+        b"[" * 200_000,
+        b"{1:" * 60_000,
+        b"9" * 200_000,
+        b'"' + b"\\n" * 100_000,
+        b"[" + b"," * 200_000,
+        b"\x80" * 200_000,
+        b"\x01\x02" * 100_000,
     ],
 )
 def test_memory_is_bounded_by_the_input(data: bytes) -> None:
