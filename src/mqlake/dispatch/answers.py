@@ -16,8 +16,8 @@ class Walk(NamedTuple):
 
     at: int
     """Position behind the last record."""
-    count: int
-    """Rows that were filled."""
+    rows: int
+    """How many rows were filled."""
     damaged: int
     """How many of them have a CRC fault."""
     verdict: int

@@ -5,6 +5,9 @@ of the window, each column at once. Text is always valid UTF-8: what is malforme
 Java replaces it.
 """
 
+# pyright: basic
+# Reason: pyarrow carries no types.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -140,10 +143,13 @@ class _Values:
                 for data in self._stretches(at, lengths)
             ]
             return pa.array(pairs, SCHEMA.field("properties").type)
-        starts, *spans = self._kernel.property_spans(self._buffer, at, lengths)
-        names = _variable(pa.string(), self._kernel.copy_spans(self._buffer, *spans[:2]))
-        values = _variable(pa.string(), self._kernel.copy_spans(self._buffer, *spans[2:]))
-        return pa.MapArray.from_arrays(pa.array(starts), names, values)
+        spans = self._kernel.property_spans(self._buffer, at, lengths)
+        starts, name_at, name_lengths, value_at, value_lengths = spans
+        names = self._kernel.copy_spans(self._buffer, name_at, name_lengths)
+        values = self._kernel.copy_spans(self._buffer, value_at, value_lengths)
+        return pa.MapArray.from_arrays(
+            pa.array(starts), _variable(pa.string(), names), _variable(pa.string(), values)
+        )
 
     def _text(self, at: Longs, lengths: Ints, present: Flags | None = None) -> pa.Array:
         if self._kernel.are_text(self._buffer, at, lengths):

@@ -14,6 +14,7 @@ import platform
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "compiled"
@@ -54,10 +55,8 @@ def _roots() -> Iterator[Path]:
     yield SOURCES / "__pycache__"
     if base := os.environ.get("XDG_CACHE_HOME"):
         yield Path(base) / "mqlake"
-    try:
+    with suppress(RuntimeError):  # a user id without a home
         yield Path.home() / ".cache" / "mqlake"
-    except RuntimeError:  # a user id without a home
-        pass
     yield Path(tempfile.gettempdir()) / f"mqlake-{_user()}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -104,10 +105,8 @@ class IndexFileBuilder:
     def close(self) -> None:
         """Give the memory back, once nobody holds a view of it."""
         self._buffer = np.zeros(0, np.uint8)
-        try:
+        with suppress(BufferError):  # a view is still in use: the memory goes with it
             self._memory.close()
-        except BufferError:  # a view is still in use: the memory goes with it
-            pass
 
 
 def lookup_many(

@@ -110,15 +110,12 @@ class SegmentScan:
                 check_crc=self._crc,
             )
             self.stop = window.base + walk.at
-            if walk.count:
-                batch = self._describe(window, walk.count, buffers)
+            if walk.rows:
+                batch = self._describe(window, walk.rows, buffers)
                 if walk.damaged:
                     self._report_damaged_bodies(batch)
                 yield batch
-            if walk.verdict == MORE:
-                verdict = reader.more(self.stop)
-            else:
-                verdict = Fault(walk.verdict)
+            verdict = reader.more(self.stop) if walk.verdict == MORE else Fault(walk.verdict)
             if verdict is not Fault.GOOD:
                 self._pass_over(reader, verdict)
 

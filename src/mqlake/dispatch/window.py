@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import numpy as np
@@ -43,7 +43,7 @@ _free: list[Buffers] = []
 
 
 @contextmanager
-def borrowed(window: int) -> Iterator[Buffers]:
+def borrowed(window: int) -> Generator[Buffers]:
     """Lend buffers to a scan. Fresh memory costs a page fault for each 4 KiB, used memory none."""
     window = max(window, record.MIN_SIZE)
     buffers = Buffers(window)
@@ -105,7 +105,7 @@ class WindowReader:
 
     def _read(self, position: int) -> None:
         length = max(0, min(self._buffers.window, self._data_end - position))
-        target = memoryview(self._buffers.data)[:length]
+        target = self._buffers.data.data[:length]
         got = self._file.read_into(target, position - self._base)
         self._start, self._end = position, position + got
         if got < length:

@@ -1,1 +1,1 @@
-"""The kernels, compiled by Numba. Import nothing from here where `mqlake.dispatch.kernel` serves."""
+"""The kernels, compiled by Numba: `calls` has what `mqlake.dispatch.kernel.Kernel` asks for."""

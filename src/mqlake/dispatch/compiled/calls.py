@@ -1,5 +1,8 @@
 """The compiled kernels as `mqlake.dispatch.kernel.Kernel`: arrays out of objects, and the calls."""
 
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
 from __future__ import annotations
 
 import secrets
@@ -7,7 +10,7 @@ import secrets
 import numpy as np
 
 from mqlake.dispatch.answers import Found, Walk
-from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs, Window
+from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import index_entries as _index_entries

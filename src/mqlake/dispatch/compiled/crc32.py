@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, types
+from numba import types
 from numba.core import cgutils, codegen
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 
 from mqlake.dispatch.compiled import polynomial
-from mqlake.dispatch.compiled.jit import inlined, outlined
-from mqlake.dispatch.compiled.memory import load_u8, load_word, pointer
+from mqlake.dispatch.compiled.jit import ANY, config, emitted, inlined, outlined
+from mqlake.dispatch.compiled.memory import load_u8, load_word, typed_pointer
 
 # Numba turns uint64 mixed with int64 into float64: every constant below is a uint64.
 _BYTE, _WORD, _ALL = np.uint64(8), np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -72,24 +72,17 @@ class _BlockModel(models.PrimitiveModel):
         super().__init__(manager, kind, _VECTOR)
 
 
-@intrinsic
-def _load_block(context, buffer, at):
-    def generate(context, builder, signature, values):
-        address = pointer(context, builder, signature.args[0], *values, 16)
-        return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=1)
-
-    return _block(buffer, types.int64), generate
+def _emit_load_block(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.load(typed_pointer(context, builder, kinds, values, _VECTOR, 16), align=1)
 
 
 def _operation(result: Any, left: Any, right: Any, emit: Any) -> Any:
-    @intrinsic
-    def operation(context, a, b):
-        def generate(context, builder, signature, values):
-            return emit(builder, *values)
-
-        return result(left, right), generate
-
-    return operation
+    return emitted(
+        result,
+        left,
+        right,
+        emit=lambda _context, builder, _kinds, values: emit(builder, *values),
+    )
 
 
 def _call(builder: Any, name: str, result: Any, *values: Any) -> Any:
@@ -115,6 +108,7 @@ def _emit_crc32x(builder: Any, crc: Any, word: Any) -> Any:
     return _call(builder, "llvm.aarch64.crc32x", _I32, crc, word)
 
 
+_load_block = emitted(_block, ANY, types.int64, emit=_emit_load_block)
 _pair = _operation(_block, types.uint64, types.uint64, _emit_pair)
 _shift = _operation(_block, _block, types.uint64, _emit_shift)
 _add = _operation(_block, _block, _block, lambda builder, a, b: builder.xor(a, b))

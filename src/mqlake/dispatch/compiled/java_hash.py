@@ -15,10 +15,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from mqlake.dispatch.compiled.jit import inlined, outlined
-from mqlake.dispatch.compiled.memory import pointer
+from mqlake.dispatch.compiled.jit import ANY, emitted, inlined, outlined
+from mqlake.dispatch.compiled.memory import typed_pointer
 from mqlake.dispatch.compiled.utf8 import MALFORMED, REPLACEMENT, decode, is_ascii
 
 _STEP = 16
@@ -37,25 +36,22 @@ def _splat(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(_UNITS, [0] * _STEP))
 
 
-@intrinsic
-def _hash_of_last(context, buffer, end, count):
-    """Return the hash of the `count` <= 16 bytes before `end`; loads the 16 bytes before `end`."""
+def _emit_hash_of_last(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    array, end, count = values
+    at = builder.sub(end, _I64(_STEP))
+    address = typed_pointer(context, builder, kinds, (array, at), _BYTES, _STEP)
+    units = builder.zext(builder.load(address, align=1), _UNITS)
+    skipped = _splat(builder, builder.trunc(builder.sub(_I64(_STEP), count), _I32))
+    counted = builder.icmp_unsigned(">=", _PLACES, skipped)
+    units = builder.select(counted, units, ir.Constant(_UNITS, [0] * _STEP))
+    kind = ir.FunctionType(_I32, [_UNITS])
+    name = f"llvm.vector.reduce.add.v{_STEP}i32"
+    reduce = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.zext(builder.call(reduce, [builder.mul(units, _WEIGHTS)]), _I64)
 
-    def generate(context, builder, signature, values):
-        array, end, count = values
-        at = builder.sub(end, _I64(_STEP))
-        address = pointer(context, builder, signature.args[0], array, at, _STEP)
-        loaded = builder.load(builder.bitcast(address, _BYTES.as_pointer()), align=1)
-        units = builder.zext(loaded, _UNITS)
-        skipped = _splat(builder, builder.trunc(builder.sub(_I64(_STEP), count), _I32))
-        counted = builder.icmp_unsigned(">=", _PLACES, skipped)
-        units = builder.select(counted, units, ir.Constant(_UNITS, [0] * _STEP))
-        kind = ir.FunctionType(_I32, [_UNITS])
-        name = f"llvm.vector.reduce.add.v{_STEP}i32"
-        reduce = cgutils.get_or_insert_function(builder.module, kind, name)
-        return builder.zext(builder.call(reduce, [builder.mul(units, _WEIGHTS)]), _I64)
 
-    return types.int64(buffer, types.int64, types.int64), generate
+_hash_of_last = emitted(types.int64, ANY, types.int64, types.int64, emit=_emit_hash_of_last)
+"""(buffer, end, count): the hash of the `count` <= 16 bytes before `end`; loads 16 of them."""
 
 
 @outlined

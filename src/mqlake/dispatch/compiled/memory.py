@@ -16,18 +16,14 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from mqlake.dispatch.compiled.jit import BOUNDS_CHECKED
+from mqlake.dispatch.compiled.jit import ANY, BOUNDS_CHECKED, emitted
 
 BLOCK = 64
 """Bytes that one bit mask covers."""
 
-SLACK = BLOCK
-"""Bytes that a buffer must have behind its last valid one, since whole blocks are loaded."""
-
 _BIG_ENDIAN = sys.byteorder == "big"
-_I1, _I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+_I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _BYTES = ir.VectorType(_I8, BLOCK)
 
 
@@ -44,30 +40,32 @@ def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, si
     return builder.gep(view.data, [at])
 
 
-def _load(bits: int, result: Any, *, signed: bool, swap: bool = True) -> Any:
+def typed_pointer(context: Any, builder: Any, kinds: Any, values: Any, kind: Any, size: int) -> Any:
+    """Emit the address of a `kind` of `size` bytes, at `values[1]` in the array `values[0]`."""
+    address = pointer(context, builder, kinds[0], values[0], values[1], size)
+    return builder.bitcast(address, kind.as_pointer())
+
+
+def _load(bits: int, result: Any, *, signed: bool, swap: bool) -> Any:
     kind = ir.IntType(bits)
 
-    @intrinsic
-    def load(context, array, at):
-        def generate(context, builder, signature, values):
-            address = pointer(context, builder, signature.args[0], *values, bits // 8)
-            value = builder.load(builder.bitcast(address, kind.as_pointer()), align=1)
-            if swap and bits > 8 and not _BIG_ENDIAN:
-                value = builder.bswap(value)
-            if bits < 64:
-                value = builder.sext(value, _I64) if signed else builder.zext(value, _I64)
+    def emit(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+        address = typed_pointer(context, builder, kinds, values, kind, bits // 8)
+        value = builder.load(address, align=1)
+        if swap and not _BIG_ENDIAN:
+            value = builder.bswap(value)
+        if bits == 64:
             return value
+        return builder.sext(value, _I64) if signed else builder.zext(value, _I64)
 
-        return result(array, types.int64), generate
-
-    return load
+    return emitted(result, ANY, types.int64, emit=emit)
 
 
-load_u8 = _load(8, types.int64, signed=False)
-load_u16 = _load(16, types.int64, signed=False)
-load_u32 = _load(32, types.int64, signed=False)
-load_i32 = _load(32, types.int64, signed=True)
-load_i64 = _load(64, types.int64, signed=True)
+load_u8 = _load(8, types.int64, signed=False, swap=False)
+load_u16 = _load(16, types.int64, signed=False, swap=True)
+load_u32 = _load(32, types.int64, signed=False, swap=True)
+load_i32 = _load(32, types.int64, signed=True, swap=True)
+load_i64 = _load(64, types.int64, signed=True, swap=True)
 load_word = _load(64, types.uint64, signed=False, swap=False)
 """Eight bytes in the machine's order, for hashing and comparing."""
 
@@ -75,91 +73,72 @@ load_word = _load(64, types.uint64, signed=False, swap=False)
 def _store(bits: int) -> Any:
     kind = ir.IntType(bits)
 
-    @intrinsic
-    def store(context, array, at, value):
-        def generate(context, builder, signature, values):
-            address = pointer(context, builder, signature.args[0], *values[:2], bits // 8)
-            number = builder.trunc(values[2], kind) if bits < 64 else values[2]
-            if bits > 8 and not _BIG_ENDIAN:
-                number = builder.bswap(number)
-            builder.store(number, builder.bitcast(address, kind.as_pointer()), align=1)
-            return context.get_dummy_value()
+    def emit(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+        address = typed_pointer(context, builder, kinds, values, kind, bits // 8)
+        number = builder.trunc(values[2], kind) if bits < 64 else values[2]
+        if bits > 8 and not _BIG_ENDIAN:
+            number = builder.bswap(number)
+        builder.store(number, address, align=1)
 
-        return types.void(array, types.int64, types.int64), generate
-
-    return store
+    return emitted(types.void, ANY, types.int64, types.int64, emit=emit)
 
 
 store_u8, store_i32, store_i64 = (_store(bits) for bits in (8, 32, 64))
 
 
-@intrinsic
-def copy(context, target, to, source, start, length):
-    """Copy `length` bytes from `source[start]` on to `target[to]` on; the two must not overlap.
+def _emit_copy(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    target, to, source, start, length = values
+    cgutils.raw_memcpy(
+        builder,
+        pointer(context, builder, kinds[0], target, to, length),
+        pointer(context, builder, kinds[2], source, start, length),
+        length,
+        1,
+    )
 
-    A variable length makes this a call of the C library's memcpy, which knows the CPU.
-    """
 
-    def generate(context, builder, signature, values):
-        target, to, source, start, length = values
-        cgutils.raw_memcpy(
-            builder,
-            pointer(context, builder, signature.args[0], target, to, length),
-            pointer(context, builder, signature.args[2], source, start, length),
-            length,
-            1,
-        )
-        return context.get_dummy_value()
+copy = emitted(types.void, ANY, types.int64, ANY, types.int64, types.int64, emit=_emit_copy)
+"""copy(target, to, source, start, length): bytes of one array into another.
 
-    return types.void(target, types.int64, source, types.int64, types.int64), generate
+A variable length makes this a call of the C library's memcpy, which knows the CPU.
+"""
 
 
 def _prefetch(*, write: bool) -> Any:
-    @intrinsic
-    def prefetch(context, array, at):
-        def generate(context, builder, signature, values):
-            address = pointer(context, builder, signature.args[0], *values, 1)
-            kind = ir.FunctionType(ir.VoidType(), [address.type, _I32, _I32, _I32])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            keep, data = _I32(3), _I32(1)
-            builder.call(function, [address, _I32(int(write)), keep, data])
-            return context.get_dummy_value()
+    def emit(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+        address = pointer(context, builder, kinds[0], values[0], values[1], 1)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        keep, data = _I32(3), _I32(1)
+        builder.call(function, [address, _I32(int(write)), keep, data])
 
-        return types.void(array, types.int64), generate
-
-    return prefetch
+    return emitted(types.void, ANY, types.int64, emit=emit)
 
 
 prefetch_read, prefetch_write = _prefetch(write=False), _prefetch(write=True)
 
 
 def _mask(comparison: str) -> Any:
-    @intrinsic
-    def mask(context, array, at, byte):
-        def generate(context, builder, signature, values):
-            address = pointer(context, builder, signature.args[0], *values[:2], BLOCK)
-            loaded = builder.load(builder.bitcast(address, _BYTES.as_pointer()), align=1)
-            first = builder.insert_element(
-                ir.Constant(_BYTES, ir.Undefined), builder.trunc(values[2], _I8), _I32(0)
-            )
-            lanes = ir.Constant(ir.VectorType(_I32, BLOCK), [0] * BLOCK)
-            wanted = builder.shuffle_vector(first, ir.Constant(_BYTES, ir.Undefined), lanes)
-            return builder.bitcast(builder.icmp_unsigned(comparison, loaded, wanted), _I64)
+    undefined = ir.Constant(_BYTES, ir.Undefined)
+    first_lane = ir.Constant(ir.VectorType(_I32, BLOCK), [0] * BLOCK)
 
-        return types.uint64(array, types.int64, types.int64), generate
+    def emit(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+        address = typed_pointer(context, builder, kinds, values, _BYTES, BLOCK)
+        byte = builder.insert_element(undefined, builder.trunc(values[2], _I8), _I32(0))
+        wanted = builder.shuffle_vector(byte, undefined, first_lane)
+        loaded = builder.load(address, align=1)
+        return builder.bitcast(builder.icmp_unsigned(comparison, loaded, wanted), _I64)
 
-    return mask
+    return emitted(types.uint64, ANY, types.int64, types.int64, emit=emit)
 
 
 equal_mask, below_mask = _mask("=="), _mask("<")
-"""Bit i says whether byte `at + i` is equal to (below) a byte; 64 bytes at once."""
+"""mask(buffer, at, byte): bit i says whether byte `at + i` is equal to (below) a byte."""
 
 
-@intrinsic
-def lowest_bit(context, mask):
-    """Return the number of the lowest set bit; `mask` is not 0."""
+def _emit_lowest_bit(_context: Any, builder: Any, _kinds: Any, values: Any) -> Any:
+    return builder.cttz(values[0], _I1(1))
 
-    def generate(context, builder, signature, values):
-        return builder.cttz(values[0], _I1(1))
 
-    return types.int64(types.uint64), generate
+lowest_bit = emitted(types.int64, types.uint64, emit=_emit_lowest_bit)
+"""The number of the lowest set bit of what is not 0."""

@@ -60,7 +60,7 @@ def is_schedule_topic(buffer, at, length):
     """Say whether this is the topic in which scheduled messages wait."""
     if length != len(_SCHEDULE_TOPIC):
         return False
-    for place in range(length):
+    for place in range(length):  # noqa: SIM110 (Numba knows no generators)
         if load_u8(buffer, at + place) != _SCHEDULE_TOPIC[place]:
             return False
     return True

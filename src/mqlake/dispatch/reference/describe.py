@@ -30,7 +30,7 @@ def describe(
     hash_keys: bool,
     index_tags: bool,
 ) -> int:
-    data = memoryview(buffer)
+    data = buffer.data
     numbers = {queue: number for number, queue in enumerate(table)}
     dialect = Dialect.V5_5 if index_tags else Dialect.V5_3
     count = 0

@@ -20,17 +20,19 @@ def insert_entries(
     offsets: Longs,
     timestamps: Longs,
 ) -> int:
-    used = 0
-    rows = zip(hashes.tolist(), offsets.tolist(), timestamps.tolist(), strict=True)
-    for number, (key_hash, offset, timestamp) in enumerate(rows, start=number):
+    data, used = buffer.data, 0
+    for key_hash, offset, timestamp in zip(
+        hashes.tolist(), offsets.tolist(), timestamps.tolist(), strict=True
+    ):
         slot = slot_at(slots, key_hash)
-        (previous,) = SLOT.unpack_from(buffer, slot)
+        (previous,) = SLOT.unpack_from(data, slot)
         if not 0 < previous <= number:
             previous = 0
             used += 1
-        SLOT.pack_into(buffer, slot, number)
+        SLOT.pack_into(data, slot, number)
         entry = IndexEntry(key_hash, offset, index_file.seconds_since(begin, timestamp), previous)
-        ENTRY.pack_into(buffer, entry_at(slots, number), *entry)
+        ENTRY.pack_into(data, entry_at(slots, number), *entry)
+        number += 1
     return used
 
 
@@ -39,7 +41,7 @@ def lookup_entries(
 ) -> tuple[Ints, Longs]:
     import numpy as np
 
-    data = memoryview(buffer)
+    data = buffer.data
     file_begin = index_file.decode_header(data).begin_timestamp
     rows, offsets = list[int](), list[int]()
     for row, key_hash in enumerate(hashes.tolist()):
@@ -62,7 +64,7 @@ def lookup_entries(
 
 
 def relink(buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, int]:
-    data, heads = memoryview(buffer), dict[int, int]()
+    data, heads = buffer.data, dict[int, int]()
     wrong_links = list[int]()
     for number in range(1, count):
         entry = index_file.decode_entry(data, slots, number)

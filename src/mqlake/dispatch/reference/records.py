@@ -24,7 +24,7 @@ _MAGIC = re.compile(
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:
-    data = memoryview(window.buffer)
+    data = window.buffer.data
     count, damaged = 0, 0
     while at < stop and count < len(records):
         verdict, layout = _judge(window, data, at, crc=check_crc)
@@ -38,7 +38,7 @@ def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_cr
 
 
 def search(window: Window, at: int, stop: int, allowance: int) -> Found:
-    data, spent = memoryview(window.buffer), 0
+    data, spent = window.buffer.data, 0
     last = min(stop - 1, window.length - record.FRAME_SIZE)
     for candidate in candidates(data, at, last + 1):
         verdict, read = _judge_candidate(window, data, candidate, allowance - spent)
