@@ -9,16 +9,18 @@ from pathlib import Path
 
 import msgspec
 
-from mqlake.errors import JobError, MqlakeError
+from mqlake.errors import JobError
 from mqlake.formats import checkpoint
 from mqlake.formats.checkpoint import Checkpoint
+from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
+from mqlake.formats.dialect import Dialect
 from mqlake.jobs import stage_index
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.log_end import damage
 from mqlake.jobs.passes import Outcome, queue_offsets, run_passes
 from mqlake.jobs.queue_files import QueueFiles
-from mqlake.jobs.settings import Settings
+from mqlake.jobs.settings import Settings, settle
 from mqlake.jobs.splits import plan, spans
 from mqlake.jobs.stage_index import IndexPart, build_index
 from mqlake.jobs.stage_queues import QueueJob, QueuePart
@@ -27,6 +29,7 @@ from mqlake.storage.local import LocalDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import OwnerLock
 from mqlake.store.segments import CommitLog
+from mqlake.store.snapshot import Snapshot
 
 _BLANKS_ALLOWED = 1 << 20
 
@@ -71,9 +74,13 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
 def rebuild(
     store: Path,
     engine: Engine,
-    settings: Settings,
     *,
     out: Path | None = None,
+    dialect: Dialect | None = None,
+    queue_file_size: int | None = None,
+    hash_slots: int | None = None,
+    max_index: int | None = None,
+    delay_levels: tuple[int, ...] = DEFAULT_DELAY_LEVELS,
     tasks: int | None = None,
 ) -> RebuildReport:
     """Rebuild into `out`, which must be empty or absent, or in place without it.
@@ -82,10 +89,16 @@ def rebuild(
     own the store. A rebuild that is killed leaves the store as it was; the next one cleans up.
 
     Args:
+        dialect: whose index rules and checkpoint fields hold; without it, as the store's files say.
+        queue_file_size: bytes of a consume-queue file; without it, as before, else the default.
+        hash_slots: of an index file, likewise.
+        max_index: entries of an index file, likewise.
+        delay_levels: milliseconds of each delay level; no file of a store has them.
         tasks: into how many tasks the log is divided; without it, about one a core.
 
     Raises:
         StoreError: the store cannot be read, or is in use by a broker.
+        FormatError: sizes that no file can have.
         JobError: `out` is not empty, or the store is beyond a rebuild.
     """
     directory = LocalDirectory(store)
@@ -94,11 +107,19 @@ def rebuild(
     if out is not None:
         require_empty(out)
     log = CommitLog(directory)
+    snapshot = Snapshot(directory, log, dialect)
+    settings = settle(
+        snapshot,
+        queue_file_size=queue_file_size,
+        hash_slots=hash_slots,
+        max_index=max_index,
+        delay_levels=delay_levels,
+    )
     with OwnerLock(store) if out is None else nullcontext():
         exchange = Exchange(store if out is None else out)
         exchange.begin()
         try:
-            report = _build(directory, log, engine, settings, exchange, tasks)
+            report = _build(directory, snapshot, engine, settings, exchange, tasks)
             exchange.commit()
         except BaseException:
             exchange.discard()
@@ -110,12 +131,13 @@ def rebuild(
 
 def _build(
     store: LocalDirectory,
-    log: CommitLog,
+    snapshot: Snapshot,
     engine: Engine,
     settings: Settings,
     exchange: Exchange,
     tasks: int | None,
 ) -> RebuildReport:
+    log = snapshot.log
     queues, keys = exchange.new / "consumequeue", exchange.work / "keys"
     queues.mkdir()
     keys.mkdir()
@@ -129,13 +151,11 @@ def _build(
         settings.dialect,
         settings.delay_levels,
     )
-    recovery_start = 0
     jobs = plan(covered, engine.parallelism, tasks)
-    outcome = run_passes(engine, log, jobs, template, recovery_start)
+    outcome = run_passes(engine, log, jobs, template, snapshot._dispatched[0])
     blanks = _fill(queues, settings.queue_file_size, outcome)
     indexes = _index(engine, outcome, exchange, settings)
-    old = _old_checkpoint(store)
-    stamp = _checkpoint(outcome.parts, indexes, old)
+    stamp = _checkpoint(outcome.parts, indexes, snapshot.checkpoint or Checkpoint())
     (exchange.new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
     sync_tree(exchange.new)
     parts = outcome.parts
@@ -225,14 +245,6 @@ def _checkpoint(
         confirm_physical_offset=seen[-1].last_record if seen else 0,
         logics_physical_offset=queued[-1].last_queued if queued else 0,
     )
-
-
-def _old_checkpoint(store: LocalDirectory) -> Checkpoint:
-    try:
-        file = store.open("checkpoint")
-        return checkpoint.decode(file.read(0, checkpoint.SIZE))
-    except MqlakeError:
-        return Checkpoint()
 
 
 def sync_tree(root: Path) -> None:
