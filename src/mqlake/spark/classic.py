@@ -26,6 +26,7 @@ ATTEMPTS = 4
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *(\d+))?\])?")
 STANDALONE_PORT = 7077
 STDERR = 2
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 COMMON = {
     "spark.app.name": "mqlake",
@@ -39,6 +40,7 @@ EMBEDDED = {
     "spark.driver.memory": "1g",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
+    "spark.ui.liveUpdate.period": "0",  # so that progress does not lag behind
 }
 
 
@@ -92,14 +94,14 @@ def open_embedded(
     """Open a Spark of our own: quiet, on the loopback interface, files in a private directory."""
     java = find_java()
     archive = cds.archive(java, launch.spark_home())
-    if not cds.usable(archive):
+    if not cds.usable(archive) or JAVA_OPTIONS in settings:
         return ClassicSession(_embedded(master, java, None, settings), progress)
+    assert archive is not None
     try:
         driver = _embedded(master, java, archive, settings)
     except JobError:
         # The JVM checks an archive and passes over one that does not fit; should one do harm all
         # the same, it goes, and what is wrong otherwise is wrong without it too.
-        assert archive is not None
         archive.unlink(missing_ok=True)
         driver = _embedded(master, java, None, settings)
     return ClassicSession(driver, progress)
@@ -112,7 +114,7 @@ def _embedded(master: str, java: Java, archive: Path | None, settings: dict[str,
         "spark.master": master,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.driver.extraJavaOptions": launch.embedded_flags(archive),
+        JAVA_OPTIONS: launch.embedded_flags(archive),
     }
     try:
         with launch.environment(launch.embedded_environment(java)), launch.log_file() as output:

@@ -1,0 +1,113 @@
+"""Spark servers from the PySpark package, on the loopback interface, for the time of a test."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from mqlake.spark.java import find_java
+from mqlake.spark.launch import spark_home
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 90.0
+"""Seconds until a server has started on a busy machine; it takes three."""
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@contextmanager
+def standalone(scratch: Path, workers: int = 2) -> Iterator[str]:
+    """Run a master and workers of one core each; give the master's URL."""
+    with ExitStack() as servers:
+        master = servers.enter_context(
+            _spark_class(
+                scratch / "master",
+                r"Starting Spark master at (spark://\S+)",
+                "org.apache.spark.deploy.master.Master",
+                *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+            )
+        )
+        for number in range(workers):
+            home = scratch / f"worker-{number}"
+            servers.enter_context(
+                _spark_class(
+                    home,
+                    r"Successfully registered with master (\S+)",
+                    "org.apache.spark.deploy.worker.Worker",
+                    *("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1"),
+                    *("--memory", "512m", "--work-dir", str(home / "work"), master),
+                )
+            )
+        yield master
+
+
+@contextmanager
+def connect_server(scratch: Path) -> Iterator[str]:
+    """Run a Spark Connect server with two cores and retries; give its `sc://` URL."""
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(scratch),
+        "spark.driver.extraJavaOptions": QUICK,
+    }
+    with _spark_class(
+        scratch / "connect",
+        r"Spark Connect server started at: (\S+:\d+)",
+        "org.apache.spark.deploy.SparkSubmit",
+        *("--master", "local[2,4]"),
+        *(word for item in settings.items() for word in ("--conf", "=".join(item))),
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+        "spark-internal",
+    ) as address:
+        yield f"sc://{address}"
+
+
+@contextmanager
+def _spark_class(home: Path, started: str, *command: str) -> Iterator[str]:
+    """Run a class of Spark; give what the group of `started` matches in its log."""
+    home.mkdir(parents=True)
+    log = home / "log"
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "1g",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "SPARK_LAUNCHER_OPTS": QUICK,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }
+    program = [str(spark_home() / "bin" / "spark-class"), *command]
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            program, cwd=home, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        yield _wait(server, log, re.compile(started))
+    finally:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _wait(server: subprocess.Popen[bytes], log: Path, started: re.Pattern[str]) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and server.poll() is None:
+        if found := started.search(log.read_text(errors="replace")):
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(f"the server did not start:\n{log.read_text(errors='replace')[-3000:]}")

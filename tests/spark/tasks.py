@@ -1,0 +1,66 @@
+"""Small tasks for the engines. Workers import this module by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+from mqlake.errors import StoreError
+
+PIECE = 1000
+"""Bytes that `write_piece` writes."""
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def process_id(seconds: float) -> tuple[str, int]:
+    """Stay for a while, so that the next task goes to another worker."""
+    time.sleep(seconds)
+    return socket.gethostname(), os.getpid()
+
+
+def refuse(number: int) -> int:
+    """Fail as a task does that finds the store unusable; succeed for even numbers."""
+    if number % 2:
+        raise StoreError(f"commitlog/{number}: cannot be read\nor so it seems")
+    return number
+
+
+def break_down(number: int) -> float:
+    return 1 / number
+
+
+def write_piece(job: tuple[str, int, str]) -> int:
+    """Write piece n of a file; where a third value names a mark, die half-way the first time."""
+    path, number, mark = job
+    piece = bytes([number]) * PIECE
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.pwrite(file, piece[: PIECE // 2], number * PIECE)
+        if mark and not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.pwrite(file, piece, number * PIECE)
+    finally:
+        os.close(file)
+    return len(piece)
+
+
+def environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def loaded(module: str) -> bool:
+    """Say whether the worker has a module without the task importing it."""
+    import sys
+
+    return module in sys.modules
+
+
+def die(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

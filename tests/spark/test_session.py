@@ -1,0 +1,157 @@
+"""Embedded sessions as programs use them: quiet, private, and gone when the program is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqlake.errors import JobError
+from mqlake.spark.classic import local_master
+from mqlake.spark.session import open_session
+from tests.spark.servers import ROOT
+
+
+@pytest.mark.parametrize(
+    ("master", "meant"),
+    [
+        (None, "local[*,4]"),
+        ("local", "local[1,4]"),
+        ("local[3]", "local[3,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://host:7077", None),
+        ("yarn", None),
+        ("k8s://https://host:443", None),
+        ("local-cluster[2,1,1024]", None),
+    ],
+)
+def test_local_masters_repeat_failed_tasks(master: str | None, meant: str | None) -> None:
+    assert local_master(master) == meant
+
+
+def test_a_master_that_does_not_answer_is_one_line() -> None:
+    begin = time.monotonic()
+    with pytest.raises(JobError, match=r"^no Spark master answers at spark://127.0.0.1:9:"):
+        open_session("spark://127.0.0.1:9")
+    assert time.monotonic() - begin < 30
+
+
+def test_no_pyspark_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(JobError, match=r"^PySpark is not installed: pip install 'mqlake\[spark\]'"):
+        open_session()
+
+
+def run(program: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a directory and with temporary files of its own."""
+    (tmp_path / "tmp").mkdir(exist_ok=True)
+    (tmp_path / "work").mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path / "work",
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+USUAL = """
+import json, tempfile
+from pathlib import Path
+from mqlake.spark.session import open_session
+from tests.spark import tasks
+with open_session("local[2]", settings={"spark.log.level": "INFO"}) as session:
+    results = session.engine.run(tasks.double, [1, 2, 3], "double")
+    rows = session.spark.sql("select 1").count()
+    modes = [path.stat().st_mode & 0o777 for path in Path(tempfile.gettempdir()).glob("mqlake-*")]
+print(json.dumps([results, rows, modes]))
+"""
+FOR_ANOTHER_SPARK = {
+    "SPARK_HOME": "/nonexistent/spark",
+    "SPARK_CONF_DIR": "/nonexistent/conf",
+    "SPARK_LOCAL_DIRS": "/nonexistent/local",
+    "PYSPARK_PYTHON": "/nonexistent/python",
+    "PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell",
+}
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_session_is_quiet_private_and_leaves_nothing(tmp_path: Path) -> None:
+    """Settings for another Spark do not matter; all that this one says is in the log asked for."""
+    log = tmp_path / "spark.log"
+    own = {"PYTHONWARNINGS": "error", "MQLAKE_SPARK_LOG": str(log)}
+
+    done = run(USUAL, tmp_path, **FOR_ANOTHER_SPARK, **own)
+
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == [[2, 4, 6], 1, [0o700]]
+    assert "Running Spark version" in log.read_text()
+    assert list((tmp_path / "work").iterdir()) == []
+    assert eventually(lambda: list((tmp_path / "tmp").iterdir()) == [])
+
+
+LONG = """
+from mqlake.spark.session import open_session
+from tests.spark import tasks
+with open_session("local[1]") as session:
+    session.engine.run(tasks.process_id, [0.0], "start the workers")
+    print("ready", flush=True)
+    session.engine.run(tasks.process_id, [600.0], "stay")
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_killed_program_takes_its_spark_along(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    program = subprocess.Popen(
+        [sys.executable, "-c", LONG],
+        cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        family = descendants(program.pid)
+        assert len(family) >= 3  # the JVM, its Python daemon, a worker
+        program.send_signal(signal.SIGKILL)
+    assert eventually(lambda: not any(map(alive, family)))
+    assert eventually(lambda: list((tmp_path / "tmp").iterdir()) == [])
+
+
+def eventually(holds: Any, patience: float = 30.0) -> bool:
+    deadline = time.monotonic() + patience
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
+
+
+def descendants(process: int) -> list[int]:
+    children = [
+        int(child)
+        for task in Path(f"/proc/{process}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return children + [found for child in children for found in descendants(child)]
