@@ -58,20 +58,35 @@ class Claims:
     def claim(self, queue: Queue, first: int, entries: memoryview) -> None:
         """Write those of a run of entries whose places are free; refuse the others."""
         end = first + len(entries) // ENTRY_SIZE
-        own = self._own.setdefault(queue, Intervals())
+        own = self._own.get(queue)
+        if own is None:
+            own = self._own[queue] = Intervals()
+        if own.end == first and queue not in self._believable and queue not in self._taken:
+            self._write(queue, first, end, entries)
+            own.add(first, end)
+        else:
+            self._claim_some(queue, own, first, end, entries)
+
+    def _claim_some(
+        self, queue: Queue, own: Intervals, first: int, end: int, entries: memoryview
+    ) -> None:
         low, high = self._believable.get(queue, (0, MAX_QUEUE_OFFSET))
-        written = Intervals()
         believed = len(own) < MOST_STRETCHES or first <= own.end
+        written = Intervals()
         if believed:
             start, stop = max(first, low), min(end, high)
             for a, b in list(self._free(queue, own, start, stop)):
-                self._files.write(queue, a, bytes(_cut(entries, first, a, b)))
+                self._write(queue, a, b, _cut(entries, first, a, b))
                 written.add(a, b)
             if start < stop:
                 own.add(start, stop)
-        self.written += written.count
         for a, b in written.missing(first, end):
-            self._refuse(_cut(entries, first, a, b), TWICE if believed and low <= a < high else FAR)
+            reason = TWICE if believed and low <= a < high else FAR
+            self._refuse(_cut(entries, first, a, b), reason)
+
+    def _write(self, queue: Queue, first: int, end: int, entries: memoryview) -> None:
+        self._files.write(queue, first, bytes(entries))
+        self.written += end - first
 
     def _free(self, queue: Queue, own: Intervals, start: int, stop: int) -> Iterator[Interval]:
         taken = self._taken.get(queue)

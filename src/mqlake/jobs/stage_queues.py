@@ -118,13 +118,15 @@ def _take(
     for run in _runs(starts, queue_offsets):
         stretch = data[run.first * ENTRY_SIZE : run.end * ENTRY_SIZE]
         claims.claim(names[run.queue], int(queue_offsets[run.first]), stretch)
-    offsets, times, owners = records["physical_offset"], records["store_timestamp"], keys["record"]
-    spill.write(Keys(keys["hash"], offsets[owners], times[owners]))
+    offsets, times, counts = (
+        records[name] for name in ("physical_offset", "store_timestamp", "key_count")
+    )
+    spill.write(Keys(keys["hash"], np.repeat(offsets, counts), np.repeat(times, counts)))
     part.records += len(records)
     part.keys += len(keys)
     part.last_record, part.last_record_time = int(offsets[-1]), int(times[-1])
     if len(keys):
-        part.last_keyed = int(offsets[owners[-1]])
+        part.last_keyed = int(offsets[keys["record"][-1]])
     if len(queue_offsets):
         last = np.flatnonzero(records["queue"] >= 0)[-1]
         part.last_queued, part.last_queued_time = int(offsets[last]), int(times[last])
