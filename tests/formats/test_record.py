@@ -13,6 +13,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import record, sys_flag
 from mqlake.formats.record import Fault
 from tests.formats.golden_log import golden, messages, record_bytes, records
+from tests.formats.java_answers import lines
 from tests.formats.strategies import RECORD_FIELDS
 
 STORES = ["rmq5-clean", "rmq533-clean", "rmq49-clean", "rmq5-killed", "rmq5-default"]
@@ -105,6 +106,34 @@ def test_check_agrees_with_java_on_changed_records(name: str) -> None:
         assert case["success"] == (fault in (Fault.GOOD, Fault.TOPIC)), case
         seen += 1
     assert seen >= 20
+
+
+def test_check_agrees_with_java_but_where_the_page_says() -> None:
+    """docs/formats/record.md, "Damage"."""
+    seen: set[tuple[Fault, bool]] = set()
+    for digits, success, size, tags_code in lines("java_checks.txt.xz"):
+        data = bytes.fromhex(digits)
+        fault, java = verdict(data), success == "1"
+        seen.add((fault, java))
+        if fault is Fault.GOOD and java:
+            message = record.decode(data)
+            assert message.size == int(size)
+            if message.properties.get("DELAY", "0").isascii():
+                assert message.tags_code == int(tags_code)
+        elif fault is Fault.GOOD:
+            assert record.decode(data).properties["DELAY"] == "x"
+        elif java and fault is Fault.LENGTHS:
+            assert body_length(data) < 0
+        elif java:
+            assert fault in (Fault.TOPIC, Fault.BLANK)
+    assert {(fault, False) for fault in (Fault.MAGIC, Fault.SIZE, Fault.CRC)} < seen
+    assert {(fault, True) for fault in (Fault.GOOD, Fault.TOPIC, Fault.LENGTHS)} < seen
+
+
+def body_length(data: bytes) -> int:
+    flags = data[record.SYS_FLAG_AT + 3]
+    hosts = sum(12 for bit in (sys_flag.BORN_HOST_V6, sys_flag.STORE_HOST_V6) if flags & bit)
+    return struct.unpack_from(">i", data, BODY_AT - 4 + hosts)[0]
 
 
 @pytest.mark.parametrize("name", ["rmq5-clean", "rmq5-killed"])

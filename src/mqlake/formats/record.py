@@ -175,8 +175,11 @@ def _layout(buffer: Buffer, at: int, size: int, version: int) -> Layout | None:
         return None
     left -= body_length
     topic_at = body_at + body_length + topic_length_size
-    topic_length = int.from_bytes(buffer[topic_at - topic_length_size : topic_at], "big")
-    if topic_length > min(left, MAX_TOPIC_V1 if version == 1 else MAX_TOPIC_V2):
+    if version == 1:
+        topic_length, longest = buffer[topic_at - 1], MAX_TOPIC_V1
+    else:
+        topic_length, longest = _LENGTH.unpack_from(buffer, topic_at - 2)[0], MAX_TOPIC_V2
+    if topic_length > left or topic_length > longest:
         return None
     left -= topic_length
     properties_at = topic_at + topic_length + _LENGTH.size
