@@ -1,0 +1,1 @@
+"""One RocketMQ store directory, opened read-only: what a query or a report needs of it."""

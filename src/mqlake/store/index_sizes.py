@@ -1,0 +1,113 @@
+"""Read off an index file how many slots and entries it has room for (docs/store-reader.md).
+
+The file's size is one equation for two unknowns; its entries settle which pair it is, since each
+entry's hash names the slot from which a chain must lead to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mqlake.formats import index_file
+from mqlake.formats.index_file import (
+    DEFAULT_MAX_ENTRIES,
+    DEFAULT_SLOTS,
+    ENTRY,
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    SLOT,
+    SLOT_SIZE,
+    IndexHeader,
+)
+
+_CHECKED_ENTRIES = 16
+_CHECKED_LINKS = 10_000
+_CHUNK = 1 << 20
+_DEFAULT_RATIO = DEFAULT_MAX_ENTRIES // DEFAULT_SLOTS
+
+
+class Sizes(NamedTuple):
+    """How many hash slots a file has, and how many entries.
+
+    `is_proven`: entries agree with it, where otherwise it is the default or has its proportion.
+    """
+
+    slots: int
+    max_entries: int
+    is_proven: bool
+
+
+def find_sizes(view: memoryview, header: IndexHeader) -> Sizes | None:
+    """Return the sizes of an index file, None where no pair fits."""
+    usual = list(_usual(len(view)))
+    if header.index_count <= 1:
+        return usual[0] if usual else None
+    for slots in (*(sizes.slots for sizes in usual), *_candidates(view, header)):
+        max_entries = _max_entries(len(view), slots)
+        if max_entries and _agrees(view, slots, max_entries, header.index_count):
+            return Sizes(slots, max_entries, is_proven=True)
+    return usual[0] if usual else None
+
+
+def _usual(size: int) -> Iterator[Sizes]:
+    """Yield the default sizes if they fit, and else those with the default proportion."""
+    slots = (size - HEADER_SIZE) // (SLOT_SIZE + _DEFAULT_RATIO * ENTRY_SIZE)
+    if slots > 0 and index_file.file_size(slots, _DEFAULT_RATIO * slots) == size:
+        yield Sizes(slots, _DEFAULT_RATIO * slots, is_proven=False)
+
+
+def _max_entries(size: int, slots: int) -> int | None:
+    rest = size - HEADER_SIZE - slots * SLOT_SIZE
+    return (
+        rest // ENTRY_SIZE if slots > 0 and rest >= ENTRY_SIZE and rest % ENTRY_SIZE == 0 else None
+    )
+
+
+def _candidates(view: memoryview, header: IndexHeader) -> Iterator[int]:
+    """Yield numbers of slots that put the last entry, or the first, where its offset is found."""
+    last = header.index_count - 1
+    anchors = (
+        (header.end_physical_offset.to_bytes(8, "big", signed=True), last),
+        (header.begin_physical_offset.to_bytes(8, "big", signed=True) + bytes(8), 1),
+    )
+    for pattern, number in anchors:
+        for at in _places_from_end(view, pattern):
+            first_entry = at - SLOT_SIZE - number * ENTRY_SIZE
+            slots, rest = divmod(first_entry - HEADER_SIZE, SLOT_SIZE)
+            if rest == 0:
+                yield slots
+
+
+def _places_from_end(view: memoryview, pattern: bytes) -> Iterator[int]:
+    """Yield where a pattern stands, last place first. A pattern of zeros stands nowhere."""
+    if not pattern.strip(b"\0"):
+        return
+    for base in range((len(view) - 1) // _CHUNK * _CHUNK, -1, -_CHUNK):
+        chunk = bytes(view[base : base + _CHUNK + len(pattern) - 1])
+        at = chunk.rfind(pattern)
+        while at >= 0:
+            yield base + at
+            at = chunk.rfind(pattern, 0, at + len(pattern) - 1)
+
+
+def _agrees(view: memoryview, slots: int, max_entries: int, index_count: int) -> bool:
+    """Say whether the first entries, and the last, hang on the chains of their hashes' slots."""
+    last = min(index_count, max_entries) - 1
+    numbers = {*range(1, min(last, _CHECKED_ENTRIES) + 1), last}
+    return all(_is_chained(view, slots, number, index_count) for number in sorted(numbers))
+
+
+def _is_chained(view: memoryview, slots: int, number: int, index_count: int) -> bool:
+    key_hash = ENTRY.unpack_from(view, index_file.entry_at(slots, number))[0]
+    if key_hash < 0:
+        return False
+    (link,) = SLOT.unpack_from(view, index_file.slot_at(slots, key_hash))
+    above = index_count
+    for _ in range(_CHECKED_LINKS):
+        if not number <= link < above:
+            return False
+        if link == number:
+            return True
+        above, link = link, ENTRY.unpack_from(view, index_file.entry_at(slots, link))[3]
+    return True

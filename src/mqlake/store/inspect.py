@@ -1,0 +1,135 @@
+"""Look over a whole store: what it holds, how it was left, what is damaged."""
+
+from __future__ import annotations
+
+from mqlake.formats.config import ConsumerOffsets, SubscriptionGroups, Topics
+from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
+from mqlake.formats.damage import Damage
+from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.store import report
+from mqlake.store.beyond_end import find_good_records
+from mqlake.store.config_files import read_config
+from mqlake.store.log_end import LogEnd, find_end, last_segments_start
+from mqlake.store.log_scan import last_written
+from mqlake.store.queue_files import QueueFiles, queue_ids
+from mqlake.store.snapshot import Snapshot
+
+_CLEAN_ENDS = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
+
+
+def inspect(snapshot: Snapshot) -> report.StoreReport:
+    """Return the report on a store as it is now."""
+    detected, checkpoint = snapshot.detected, snapshot.checkpoint
+    is_clean = None if snapshot.owner is not None else not snapshot.has_abort_file
+    return report.StoreReport(
+        store=snapshot.directory.describe(),
+        last_stop_was_clean=is_clean,
+        owner=snapshot.owner,
+        abort_process=snapshot.abort_process,
+        dialect=detected.dialect.value,
+        detected_by=detected.detected_by,
+        commit_log=_commit_log(snapshot),
+        queue_file_size=snapshot.queue_file_size,
+        topics=_topics(snapshot),
+        index=_index(snapshot),
+        checkpoint=checkpoint and report.CheckpointReport(*checkpoint),
+        config=_config(snapshot),
+        damage=[*snapshot.index.damage, *_queue_damage(snapshot)],
+    )
+
+
+def _commit_log(snapshot: Snapshot) -> report.CommitLogReport:
+    log, end = snapshot.log, _end(snapshot)
+    beyond = find_good_records(log, end.offset)
+    damage = [*log.damage, *_end_damage(snapshot, end, beyond)]
+    files = [report.LogFileReport(s.name, s.base, s.end - s.base) for s in log.segments]
+    return report.CommitLogReport(
+        min_offset=log.min_offset,
+        max_offset=end.offset,
+        files=files,
+        file_size=log.segment_size,
+        end_reason=None if end.fault in _CLEAN_ENDS else FAULT_REASONS[end.fault],
+        damage=damage,
+        beyond_end=beyond,
+    )
+
+
+def _end(snapshot: Snapshot) -> LogEnd:
+    """Return the log's end as RocketMQ finds it when it starts."""
+    if snapshot.is_crashed:
+        return snapshot.end
+    return find_end(snapshot.log, last_segments_start(snapshot.log))
+
+
+def _end_damage(snapshot: Snapshot, end: LogEnd, beyond: report.BeyondEndReport) -> list[Damage]:
+    """Return the bad record at the end; nothing where the log just was not written further."""
+    segment = snapshot.log.segment_at(end.offset)
+    if segment is None or (end.fault in _CLEAN_ENDS and not beyond.ranges):
+        return []
+    _, layout = snapshot.log.check(end.offset)
+    following = beyond.ranges[0].offset if beyond.ranges else segment.end
+    stop = end.offset + layout.size if layout else min(following, segment.end)
+    if layout is None and stop == segment.end:
+        stop = last_written(snapshot.log, segment, end.offset, stop)
+    reason = FAULT_REASONS[end.fault]
+    return [Damage(segment.path, end.offset - segment.base, stop - end.offset, reason)]
+
+
+def _topics(snapshot: Snapshot) -> list[report.TopicReport]:
+    queues: dict[str, set[int]] = {}
+    for topic, queue_id in snapshot.undispatched.bounds():
+        queues.setdefault(topic, set()).add(queue_id)
+    for topic in snapshot.topics_with_files:
+        queues.setdefault(topic, set()).update(queue_ids(snapshot.directory, topic))
+    settings = read_config(snapshot.directory, Topics) or Topics()
+    found: list[report.TopicReport] = []
+    for topic in sorted(queues):
+        setting = settings.topic_config_table.get(topic)
+        found.append(
+            report.TopicReport(
+                topic,
+                [_queue(snapshot, topic, queue_id) for queue_id in sorted(queues[topic])],
+                setting and setting.read_queue_nums,
+                setting and setting.write_queue_nums,
+            )
+        )
+    return found
+
+
+def _queue(snapshot: Snapshot, topic: str, queue_id: int) -> report.QueueReport:
+    view = snapshot.view(topic, queue_id)
+    return report.QueueReport(queue_id, view.min_offset, view.max_offset)
+
+
+def _queue_damage(snapshot: Snapshot) -> list[Damage]:
+    whole = snapshot.queue_file_size
+    return [
+        damage
+        for topic in snapshot.topics_with_files
+        for queue_id in queue_ids(snapshot.directory, topic)
+        for damage in QueueFiles(snapshot.directory, topic, queue_id, whole_size=whole).damage()
+    ]
+
+
+def _index(snapshot: Snapshot) -> list[report.IndexFileReport]:
+    return [
+        report.IndexFileReport(file.name, *file.header, file.sizes.slots, file.sizes.max_entries)
+        for file in snapshot.index.files
+    ]
+
+
+def _config(snapshot: Snapshot) -> report.ConfigReport:
+    topics = read_config(snapshot.directory, Topics)
+    offsets = read_config(snapshot.directory, ConsumerOffsets)
+    groups = read_config(snapshot.directory, SubscriptionGroups)
+    found: dict[str, dict[str, dict[int, int]]] = {}
+    for group in groups.subscription_group_table if groups else ():
+        found[group] = {}
+    for name, queues in offsets.offset_table.items() if offsets else ():
+        topic, separator, group = name.rpartition(TOPIC_GROUP_SEPARATOR)
+        if separator:
+            found.setdefault(group, {})[topic] = queues
+    return report.ConfigReport(
+        topics=len(topics.topic_config_table) if topics else 0,
+        consumer_groups=[report.GroupReport(group, found[group]) for group in sorted(found)],
+    )

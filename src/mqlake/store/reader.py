@@ -1,0 +1,231 @@
+"""Open a RocketMQ store directory and answer questions about it; nothing is ever written.
+
+It may be open in a running broker, or left over from a crash, with derived files missing, short or
+damaged: what they lack is found by scanning the log (docs/store-reader.md).
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+from types import TracebackType
+from typing import Self
+
+from mqlake.errors import StoreError
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.file_name import check_topic_name
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.record import Record
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.protocol import Directory
+from mqlake.store import key_query, queue_read, segments, time_range
+from mqlake.store.config_files import queue_count
+from mqlake.store.index_files import IndexFiles
+from mqlake.store.inspect import inspect
+from mqlake.store.key_query import TAG_TYPE, KeyQuery
+from mqlake.store.queue_files import queue_ids
+from mqlake.store.report import StoreReport
+from mqlake.store.results import GetResult, QueryResult, QueueRange
+from mqlake.store.segments import CommitLog
+from mqlake.store.snapshot import Snapshot
+from mqlake.store.tag_filter import TagFilter
+from mqlake.store.time_range import TimeRange
+from mqlake.store.time_search import Boundary, offset_by_time
+
+LAST_TIME = (1 << 63) - 1
+DEFAULT_LIMIT = 64
+
+
+class StoreReader:
+    """A store directory, opened for reading. Not for use from several threads at once.
+
+    Answers are about the store as it was when it was opened, or when `refresh` was called last.
+    A topic that cannot be a directory name raises `FormatError`.
+    """
+
+    def __init__(self, directory: Directory, dialect: Dialect | None = None) -> None:
+        self._directory, self._dialect = directory, dialect
+        self._log = CommitLog(directory)
+        self._snapshot = Snapshot(directory, self._log, dialect)
+
+    @classmethod
+    def open(
+        cls, store: str | os.PathLike[str] | Directory, *, dialect: Dialect | None = None
+    ) -> Self:
+        """Open a store directory.
+
+        Args:
+            dialect: which RocketMQ generation wrote the index; read off the store without it.
+
+        Raises:
+            StoreError: it is no directory, or has no commit log.
+        """
+        is_path = isinstance(store, str | os.PathLike)
+        directory: Directory = LocalDirectory(store) if is_path else store
+        _check_is_store(directory)
+        return cls(directory, dialect)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the store's files."""
+        self._log.close()
+
+    def refresh(self) -> None:
+        """Look at the store again: what a running broker has added or deleted since."""
+        self._log.refresh()
+        self._snapshot = Snapshot(self._directory, self._log, self._dialect)
+
+    @property
+    def min_offset(self) -> int:
+        """Physical offset of the log's first byte."""
+        return self._log.min_offset
+
+    @property
+    def max_offset(self) -> int:
+        """Physical offset where the log ends: the first byte behind its last good record."""
+        return self._snapshot.end.offset
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which RocketMQ generation wrote the store."""
+        return self._snapshot.detected.dialect
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics that have a queue, sorted."""
+        found = {topic for topic, _ in self._snapshot.undispatched.bounds()}
+        return sorted(found.union(self._snapshot.topics_with_files))
+
+    def queues(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues, ascending."""
+        return self._snapshot.queue_ids(check_topic_name(topic))
+
+    def queue(self, topic: str, queue_id: int) -> QueueRange:
+        """Return a queue's offsets; (0, 0) where there is no such queue."""
+        view = self._snapshot.view(check_topic_name(topic), queue_id)
+        return QueueRange(view.min_offset, view.max_offset)
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max: int = DEFAULT_LIMIT,  # noqa: A002
+        tag: str | None = None,
+    ) -> GetResult:
+        """Return messages of a queue from an offset on; `tag` may be as in "TagA || TagB"."""
+        view = self._snapshot.view(check_topic_name(topic), queue_id)
+        return queue_read.get(view, offset, max, TagFilter(tag))
+
+    def record_at(self, physical_offset: int) -> Record | None:
+        """Return the message that starts at a physical offset."""
+        if not self.min_offset <= physical_offset < self.max_offset:
+            return None
+        return self._log.record(physical_offset)
+
+    def by_message_id(self, message_id: str) -> Record | None:
+        """Return the message with an offset message id.
+
+        Raises:
+            FormatError: not 32 or 56 hex digits.
+        """
+        _, physical_offset = decode_message_id(message_id)
+        record = self.record_at(physical_offset)
+        is_same = record is not None and record.message_id == message_id.upper()
+        return record if is_same else None
+
+    def by_unique_key(self, topic: str, key: str) -> Record | None:
+        """Return the message with a unique key; the newest, where a producer tried again."""
+        query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
+        found = self._by_key(query, 1).records
+        return found[0] if found else None
+
+    def by_key(
+        self,
+        topic: str,
+        key: str,
+        begin: int = 0,
+        end: int = LAST_TIME,
+        max: int = DEFAULT_LIMIT,  # noqa: A002
+        index_type: str | None = None,
+    ) -> QueryResult:
+        """Return the newest `max` messages with a key, by physical offset.
+
+        A message has its unique key and each of its KEYS; with `index_type` "T", its tags. In the
+        range is what was stored in [begin, end] (ms), and what RocketMQ takes to have been, which
+        has only whole seconds.
+        """
+        kind = TAG_TYPE if index_type == TAG_TYPE else None
+        query = KeyQuery(check_topic_name(topic), key, begin, end, kind)
+        return self._by_key(query, max)
+
+    def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
+        index = self._snapshot.index
+        if query.index_type == TAG_TYPE and self.dialect is not Dialect.V5_5:
+            index = IndexFiles([], [])  # older releases do not index tags
+        return QueryResult(*key_query.find(self._log, self.max_offset, index, query, limit))
+
+    def offset_by_time(
+        self,
+        topic: str,
+        queue_id: int,
+        milliseconds: int,
+        boundary: Boundary | str = Boundary.LOWER,
+    ) -> int:
+        """Return the queue offset at a store time: see `Boundary`."""
+        view = self._snapshot.view(check_topic_name(topic), queue_id)
+        return offset_by_time(view, milliseconds, Boundary(boundary))
+
+    def by_time_range(
+        self,
+        topic: str,
+        begin: int,
+        end: int,
+        max: int = DEFAULT_LIMIT,  # noqa: A002
+        tag: str | None = None,
+    ) -> QueryResult:
+        """Return the first `max` messages stored in [begin, end] (ms), in store-time order.
+
+        Ties come by physical offset. Queues whose directory is missing are scanned for.
+        """
+        times, tags = TimeRange(begin, end), TagFilter(tag)
+        known = queue_ids(self._directory, check_topic_name(topic))
+        sources = [
+            time_range.in_queue(self._snapshot.view(topic, queue_id), times, tags)
+            for queue_id in known
+        ]
+        missing = self._queues_without_files(topic, known) if known else None
+        if missing is None or missing:
+            found = time_range.in_log(self._log, self.max_offset, topic, missing, times)
+            sources.append(iter(found))
+        return QueryResult(*time_range.read(self._log, sources, max, tags))
+
+    def _queues_without_files(self, topic: str, known: list[int]) -> set[int]:
+        """Return the queues of a topic that may have messages, but have no files."""
+        count = queue_count(self._directory, topic)
+        undispatched = self._snapshot.undispatched.bounds()
+        with_records = {queue_id for name, queue_id in undispatched if name == topic}
+        return with_records.union(range(builtins.max(count, known[-1]))).difference(known)
+
+    def inspect(self) -> StoreReport:
+        """Return a report on the whole store."""
+        return inspect(self._snapshot)
+
+
+def _check_is_store(directory: Directory) -> None:
+    name = directory.describe()
+    if not directory.exists(""):
+        raise StoreError(f"{name}: no such directory")
+    if not directory.is_directory(""):
+        raise StoreError(f"{name}: a store is a directory, this is a file")
+    if not directory.is_directory(segments.DIRECTORY):
+        raise StoreError(f"{name}: no {segments.DIRECTORY}/ in it, so it is no RocketMQ store")

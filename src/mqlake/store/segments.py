@@ -1,0 +1,191 @@
+"""The commit log as one run of bytes over its segment files (docs/formats/file_name.md).
+
+Opening looks at names and sizes only. A segment is opened when a byte of it is wanted, and stays
+readable when the broker deletes it afterwards.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.formats import record
+from mqlake.formats.damage import Damage
+from mqlake.formats.file_name import parse_segment_name
+from mqlake.formats.record import Fault, Layout, Record
+from mqlake.storage.protocol import Directory, ReadableFile
+
+DIRECTORY = "commitlog"
+
+# Each open segment costs two descriptors: the file's and its mapping's.
+_MOST_OPEN = 64
+
+
+class Segment(NamedTuple):
+    """One file: its name, and the physical offsets of its first byte and just past its last."""
+
+    name: str
+    base: int
+    end: int
+
+    @property
+    def path(self) -> str:
+        return f"{DIRECTORY}/{self.name}"
+
+
+class Place(NamedTuple):
+    """A position inside of a segment: the segment's bytes, and the byte in them."""
+
+    segment: Segment
+    view: memoryview
+    at: int
+
+    @property
+    def end(self) -> int:
+        """Bytes of the segment: records end at or before them."""
+        return min(len(self.view), self.segment.end - self.segment.base)
+
+
+class CommitLog:
+    """The segments of a store, ascending."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._open: OrderedDict[int, ReadableFile] = OrderedDict()
+        self._segments: list[Segment] = []
+        self._bases: list[int] = []
+        self.damage: list[Damage] = []
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look at the directory again: segments that came, went or grew."""
+        found = list(_segments(self._directory))
+        self.damage = list(_size_damage(found))
+        known = set(self._segments)
+        self._segments = _without_overlap(found)
+        self._bases = [segment.base for segment in self._segments]
+        for base in [s.base for s in known.difference(self._segments) if s.base in self._open]:
+            self._open.pop(base).close()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All segments, ascending."""
+        return self._segments
+
+    @property
+    def min_offset(self) -> int:
+        """Physical offset of the first byte there is; 0 in an empty log."""
+        return self._segments[0].base if self._segments else 0
+
+    @property
+    def limit(self) -> int:
+        """Physical offset just past the last file; most of the last file may be unwritten."""
+        return self._segments[-1].end if self._segments else 0
+
+    @property
+    def segment_size(self) -> int | None:
+        """Bytes of a whole segment, None in an empty log."""
+        return _whole_size(self._segments)
+
+    def segment_at(self, offset: int) -> Segment | None:
+        """Return the segment that holds a physical offset."""
+        number = bisect_right(self._bases, offset) - 1
+        if number < 0 or offset >= self._segments[number].end:
+            return None
+        return self._segments[number]
+
+    def segment_after(self, segment: Segment) -> Segment | None:
+        """Return the next segment, even where bytes between the two are missing."""
+        number = bisect_right(self._bases, segment.base)
+        return self._segments[number] if number < len(self._segments) else None
+
+    def file(self, segment: Segment) -> ReadableFile | None:
+        """Return the segment's open file, None where it is gone or cannot be opened."""
+        file = self._open.get(segment.base)
+        if file is None:
+            try:
+                file = self._directory.open(segment.path)
+            except StoreError:
+                return None
+            self._open[segment.base] = file
+            if len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)[1].close()
+        self._open.move_to_end(segment.base)
+        return file
+
+    def place(self, offset: int) -> Place | None:
+        """Return where a physical offset is, None where there is no such byte."""
+        segment = self.segment_at(offset)
+        file = segment and self.file(segment)
+        if not segment or not file:
+            return None
+        return Place(segment, file.view(), offset - segment.base)
+
+    def check(self, offset: int, *, crc: bool = True) -> tuple[Fault, Layout | None]:
+        """Judge the record at a physical offset; SHORT where there is no such byte."""
+        place = self.place(offset)
+        if place is None:
+            return Fault.SHORT, None
+        return record.check(place.view, place.at, place.end, offset, crc=crc)
+
+    def record(self, offset: int) -> Record | None:
+        """Return the good record that starts at a physical offset, else None."""
+        place = self.place(offset)
+        if place is None:
+            return None
+        try:
+            found = record.decode(place.view, place.at, place.end)
+        except FormatError:
+            return None
+        return found if found.physical_offset == offset else None
+
+
+def _segments(directory: Directory) -> Iterator[Segment]:
+    for name in directory.names(DIRECTORY):
+        base = parse_segment_name(name)
+        if base is not None:
+            try:
+                size = directory.size(f"{DIRECTORY}/{name}")
+            except StoreError:
+                continue  # deleted since it was listed
+            yield Segment(name, base, base + size)
+
+
+def _without_overlap(segments: list[Segment]) -> list[Segment]:
+    """Cut what a next segment holds too, and drop empty files."""
+    cut = [
+        segment._replace(end=min(segment.end, following.base))
+        for segment, following in pairwise(segments)
+    ]
+    return [segment for segment in [*cut, *segments[-1:]] if segment.end > segment.base]
+
+
+def _whole_size(segments: list[Segment]) -> int | None:
+    """Return the size that most files and most distances between them have; ties: the larger."""
+    sizes = Counter(segment.end - segment.base for segment in segments)
+    sizes.update(following.base - segment.base for segment, following in pairwise(segments))
+    return max(sizes, key=lambda size: (sizes[size], size)) if sizes else None
+
+
+def _size_damage(segments: list[Segment]) -> Iterator[Damage]:
+    whole = _whole_size(segments)
+    for segment in segments:
+        size = segment.end - segment.base
+        if size != whole:
+            reason = f"this file has {size} bytes, the others {whole}"
+            yield Damage(segment.path, min(size, whole or 0), abs(size - (whole or 0)), reason)
+    for segment, following in pairwise(segments):
+        missing = following.base - segment.base - (whole or 0)
+        if missing > 0:
+            reason = f"{missing} bytes of the log are missing before this file"
+            yield Damage(following.path, 0, 0, reason)

@@ -1,0 +1,227 @@
+"""What a store directory held at one moment: its log's end, its index, what was not dispatched.
+
+Each part is found when it is first asked for, and kept. A live broker's later messages are seen by
+a new snapshot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from functools import cached_property
+from typing import NamedTuple
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.formats import abort_file, checkpoint
+from mqlake.formats.checkpoint import Checkpoint
+from mqlake.formats.dialect import Dialect
+from mqlake.storage.owner_lock import LOCK_NAME
+from mqlake.storage.protocol import Directory
+from mqlake.store.detect import Detected, detect
+from mqlake.store.found_entries import Undispatched
+from mqlake.store.index_files import IndexFiles
+from mqlake.store.log_end import LogEnd, find_end, last_written_start, recovery_start
+from mqlake.store.log_scan import head_at
+from mqlake.store.queue_files import QueueFiles, queue_ids, topic_names
+from mqlake.store.queue_view import QueueView
+from mqlake.store.segments import CommitLog
+
+ABORT_NAME = "abort"
+CHECKPOINT_NAME = "checkpoint"
+
+_MOST_VIEWS = 64
+_MOST_TOPICS = 4
+
+
+class Snapshot:
+    """One look at a store.
+
+    Args:
+        dialect: overrides what the files say.
+    """
+
+    def __init__(self, directory: Directory, log: CommitLog, dialect: Dialect | None) -> None:
+        self.directory, self.log = directory, log
+        self._dialect = dialect
+        self._views: OrderedDict[tuple[str, int], QueueView] = OrderedDict()
+        self._whole_topics: OrderedDict[str, Undispatched] = OrderedDict()
+
+    @cached_property
+    def owner(self) -> int | None:
+        """The process that has the store open, None without one; 0 or less: not known."""
+        return self.directory.lock_holder(LOCK_NAME)
+
+    @cached_property
+    def has_abort_file(self) -> bool:
+        """Whether a broker runs on the store, or did not stop cleanly."""
+        return self.directory.exists(ABORT_NAME)
+
+    @property
+    def is_crashed(self) -> bool:
+        """Whether the last broker ended without a clean stop, and none runs now."""
+        return self.has_abort_file and self.owner is None
+
+    @cached_property
+    def abort_process(self) -> int | None:
+        """The process id in the abort file."""
+        if not self.has_abort_file:
+            return None
+        return abort_file.decode(_read(self.directory, ABORT_NAME))
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint | None:
+        """The checkpoint, None where there is none that can be read."""
+        try:
+            return checkpoint.decode(_read(self.directory, CHECKPOINT_NAME))
+        except (StoreError, FormatError):
+            return None
+
+    @cached_property
+    def detected(self) -> Detected:
+        """The dialect, and what says so."""
+        if self._dialect is not None:
+            return Detected(self._dialect, "option")
+        return detect(self.directory, self.log, self._index_files, self.checkpoint)
+
+    @cached_property
+    def end(self) -> LogEnd:
+        """Where the log ends: by RocketMQ's recovery walk, or behind what was dispatched."""
+        return find_end(self.log, self._dispatched[0])
+
+    @cached_property
+    def undispatched(self) -> Undispatched:
+        """The stretch of the log whose entries even whole queue files may lack."""
+        start, has_entries = self._dispatched
+        if not has_entries:
+            start = self.log.min_offset
+        return Undispatched(self.log, start, self.end.offset)
+
+    @cached_property
+    def index(self) -> IndexFiles:
+        """The index files, as far as they can be believed."""
+        if not self.is_crashed:
+            return self._index_files
+        indexed_until = self.checkpoint.index_msg_timestamp if self.checkpoint else 0
+        return self._index_files.after_crash(indexed_until, self._dispatched[0])
+
+    @cached_property
+    def _index_files(self) -> IndexFiles:
+        return IndexFiles.open(self.directory)
+
+    @cached_property
+    def topics_with_files(self) -> list[str]:
+        """The topics that have a directory of queue files."""
+        return topic_names(self.directory)
+
+    @cached_property
+    def queue_file_size(self) -> int | None:
+        """Bytes that most queue files have, None where there are none."""
+        sizes = Counter(size for queue in self._queues for size in queue.sizes)
+        return max(sizes, key=lambda size: (sizes[size], size)) if sizes else None
+
+    @cached_property
+    def _queues(self) -> list[_Queue]:
+        return [
+            _look_at(QueueFiles(self.directory, topic, queue_id), topic, queue_id)
+            for topic in self.topics_with_files
+            for queue_id in queue_ids(self.directory, topic)
+        ]
+
+    @cached_property
+    def _dispatched(self) -> tuple[int, bool]:
+        """Where a record starts up to which all were dispatched; whether queue files say so."""
+        if self.is_crashed:
+            known = self.checkpoint or Checkpoint()
+            start = recovery_start(self.log, known, self.detected.dialect)
+            return start, any(queue.sizes for queue in self._queues)
+        newest = self._newest_entry()
+        return (last_written_start(self.log), False) if newest is None else (newest, True)
+
+    def _newest_entry(self) -> int | None:
+        """Return the greatest physical offset that the last entry of a queue rightly names."""
+        for queue in sorted(self._queues, key=lambda queue: queue.last_offset, reverse=True):
+            head = head_at(self.log, queue.last_offset)
+            if head and (head.topic.decode(), head.queue_id, head.queue_offset) == queue.last:
+                return queue.last_offset
+        return None
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """Return the queues of a topic, ascending: those with files, or with records."""
+        found = set(queue_ids(self.directory, topic))
+        source = self.undispatched if found else self._whole(topic)
+        found.update(queue_id for name, queue_id in source.bounds() if name == topic)
+        return sorted(found)
+
+    def view(self, topic: str, queue_id: int) -> QueueView:
+        """Return a queue; an empty one where it has neither files nor records."""
+        queue = (topic, queue_id)
+        view = self._views.get(queue)
+        if view is None:
+            view = self._views[queue] = self._make_view(topic, queue_id)
+            if len(self._views) > _MOST_VIEWS:
+                self._views.popitem(last=False)
+        self._views.move_to_end(queue)
+        return view
+
+    def _make_view(self, topic: str, queue_id: int) -> QueueView:
+        files = QueueFiles(
+            self.directory,
+            topic,
+            queue_id,
+            whole_size=self.queue_file_size,
+            with_holes=self.is_crashed,
+        )
+        source = self._source(files, topic)
+        return QueueView(
+            self.log, self.end.offset, topic, queue_id, files, source.entries(topic, queue_id)
+        )
+
+    def _source(self, files: QueueFiles, topic: str) -> Undispatched:
+        """Return the stretch of the log that may have what the files of a queue lack."""
+        if files.has_room:
+            return self.undispatched
+        if not files.files:
+            return self._whole(topic)
+        last = files.entry(files.end - 1)
+        start = last.physical_offset if last else self.log.min_offset
+        if start >= self.undispatched.start:
+            return self.undispatched
+        return Undispatched(self.log, start, self.end.offset, topic)
+
+    def _whole(self, topic: str) -> Undispatched:
+        """Return the whole log, asked for one topic."""
+        if self.undispatched.start <= self.log.min_offset:
+            return self.undispatched
+        whole = self._whole_topics.get(topic)
+        if whole is None:
+            whole = Undispatched(self.log, self.log.min_offset, self.end.offset, topic)
+            self._whole_topics[topic] = whole
+            if len(self._whole_topics) > _MOST_TOPICS:
+                self._whole_topics.popitem(last=False)
+        return whole
+
+
+class _Queue(NamedTuple):
+    """What the files of one queue say at first sight."""
+
+    sizes: list[int]
+    last: tuple[str, int, int]
+    """Topic, queue id and queue offset of the last entry."""
+    last_offset: int
+    """The physical offset it names, -1 without an entry."""
+
+
+def _look_at(files: QueueFiles, topic: str, queue_id: int) -> _Queue:
+    last = files.entry(files.end - 1)
+    return _Queue(
+        [file.size for file in files.files],
+        (topic, queue_id, files.end - 1),
+        last.physical_offset if last else -1,
+    )
+
+
+def _read(directory: Directory, path: str) -> bytes:
+    file = directory.open(path)
+    try:
+        return file.read(0, checkpoint.SIZE)
+    finally:
+        file.close()

@@ -1,0 +1,38 @@
+"""Choose messages by tag expressions such as "TagA || TagB".
+
+RocketMQ: `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter`.
+"""
+
+from __future__ import annotations
+
+from mqlake.formats import java_string
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC, QueueEntry
+from mqlake.formats.record import Record
+
+ALL = "*"
+
+_INT_BITS = 1 << 31
+
+
+class TagFilter:
+    """A tag expression: tags parted by `||`; None, "" and "*" choose all messages."""
+
+    def __init__(self, expression: str | None) -> None:
+        tags = (expression or ALL).split("||")
+        self._tags = {tag.strip() for tag in tags if tag.strip()}
+        self._codes = {java_string.hash_code(tag) for tag in self._tags}
+        self._chooses_all = not self._tags or ALL in self._tags
+
+    def may_match(self, topic: str, entry: QueueEntry) -> bool:
+        """Say whether the tags code of an entry can be that of a chosen tag.
+
+        Codes beyond 32 bits are addresses in the consume-queue extension, and in the topic of
+        scheduled messages codes are delivery times: there, only the record can tell.
+        """
+        if self._chooses_all or topic == SCHEDULE_TOPIC:
+            return True
+        return not -_INT_BITS <= entry.tags_code < _INT_BITS or entry.tags_code in self._codes
+
+    def matches(self, record: Record) -> bool:
+        """Say whether a record has a chosen tag."""
+        return self._chooses_all or record.tags in self._tags

@@ -1,0 +1,95 @@
+"""All messages of a topic stored in a range of time, over all queues."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator
+from itertools import takewhile
+from typing import NamedTuple
+
+from mqlake.formats.record import Record
+from mqlake.store.found_entries import scan_entries
+from mqlake.store.log_scan import head_at
+from mqlake.store.queue_view import QueueView
+from mqlake.store.segments import CommitLog
+from mqlake.store.tag_filter import TagFilter
+from mqlake.store.time_search import Boundary, offset_by_time
+
+
+class Timed(NamedTuple):
+    """A message by its place in store-time order."""
+
+    store_timestamp: int
+    physical_offset: int
+
+
+class TimeRange(NamedTuple):
+    """Store times (ms), both included."""
+
+    begin: int
+    end: int
+
+    def has(self, milliseconds: int) -> bool:
+        """Say whether a time is in the range."""
+        return self.begin <= milliseconds <= self.end
+
+
+def in_queue(view: QueueView, times: TimeRange, tags: TagFilter) -> Iterator[Timed]:
+    """Yield the messages of a queue in a range of time, by queue offset."""
+    start = offset_by_time(view, times.begin, Boundary.LOWER)
+    in_time = takewhile(
+        lambda found: found[1].store_timestamp <= times.end, view.heads(start, view.max_offset)
+    )
+    for entry, head in in_time:
+        if times.has(head.store_timestamp) and tags.may_match(view.topic, entry):
+            yield Timed(head.store_timestamp, head.physical_offset)
+
+
+def in_log(
+    log: CommitLog, log_end: int, topic: str, queue_ids: Collection[int] | None, times: TimeRange
+) -> list[Timed]:
+    """Return the messages of some queues of a topic (None: all) by a scan of the log.
+
+    Only the segments that hold the range's times are read.
+    """
+    start, end = _stretch(log, log_end, times)
+    found: list[Timed] = []
+    for (_, queue_id), entries in scan_entries(log, start, end, topic).items():
+        if queue_ids is not None and queue_id not in queue_ids:
+            continue
+        for offset in entries.physical_offsets():
+            head = head_at(log, offset)
+            if head is not None and times.has(head.store_timestamp):
+                found.append(Timed(head.store_timestamp, offset))
+    return sorted(found)
+
+
+def _stretch(log: CommitLog, log_end: int, times: TimeRange) -> tuple[int, int]:
+    start, end = log.min_offset, log_end
+    for segment in log.segments:
+        first = head_at(log, segment.base)
+        if first is None:
+            continue
+        if first.store_timestamp < times.begin:
+            start = segment.base
+        elif first.store_timestamp > times.end:
+            end = min(end, segment.base)
+            break
+    return start, end
+
+
+def read(
+    log: CommitLog, sources: list[Iterator[Timed]], limit: int, tags: TagFilter
+) -> tuple[list[Record], bool]:
+    """Return the first `limit` messages of all sources in store-time order; whether there are more.
+
+    Ties come by physical offset.
+    """
+    records: list[Record] = []
+    for _, offset in heapq.merge(*sources):
+        record = log.record(offset)
+        if record is not None and tags.matches(record):
+            if len(records) == limit:
+                return records, True
+            records.append(record)
+    return records, False
