@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,14 +13,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from mqlake.spark import cds
 from mqlake.spark.java import find_java
-from mqlake.spark.launch import spark_home
+from mqlake.spark.launch import QUICK_START, spark_home
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0
 """Seconds until a server has started on a busy machine; it takes three."""
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+def quick_start() -> str:
+    """Return the options of a JVM that is to start soon rather than run long."""
+    archive = cds.archive(find_java(), spark_home())
+    shared = [f"-XX:SharedArchiveFile={archive}"] if cds.usable(archive) else []
+    return shlex.join([*QUICK_START, *shared])
 
 
 @contextmanager
@@ -58,7 +65,7 @@ def connect_server(scratch: Path) -> Iterator[str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.local.dir": str(scratch),
-        "spark.driver.extraJavaOptions": QUICK,
+        "spark.driver.extraJavaOptions": quick_start(),
     }
     with _spark_class(
         scratch / "connect",
@@ -83,8 +90,8 @@ def _spark_class(home: Path, started: str, *command: str) -> Iterator[str]:
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "1g",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK,
-        "SPARK_LAUNCHER_OPTS": QUICK,
+        "SPARK_DAEMON_JAVA_OPTS": quick_start(),
+        "SPARK_LAUNCHER_OPTS": quick_start(),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
     }
