@@ -12,7 +12,8 @@ import msgspec
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.jobs.intervals import Interval, Intervals
-from mqlake.jobs.queue_files import MAX_QUEUE_OFFSET, Queue, QueueFiles
+from mqlake.jobs.queue_files import MAX_QUEUE_OFFSET, QueueFiles
+from mqlake.jobs.queue_runs import Queue, Run
 
 MOST_STRETCHES = 1 << 16
 """A queue's offsets are one stretch, a few where records are lost; more are not believed."""
@@ -55,21 +56,20 @@ class Claims:
         """Return the believable queue offsets that the records of this task state."""
         return {queue: list(own) for queue, own in self._own.items() if len(own)}
 
-    def claim(self, queue: Queue, first: int, entries: memoryview) -> None:
+    def claim(self, run: Run) -> None:
         """Write those of a run of entries whose places are free; refuse the others."""
-        end = first + len(entries) // ENTRY_SIZE
+        queue, first, end = run.queue, run.first, run.end
         own = self._own.get(queue)
         if own is None:
             own = self._own[queue] = Intervals()
         if own.end == first and queue not in self._believable and queue not in self._taken:
-            self._write(queue, first, end, entries)
+            self._write(queue, first, end, run.entries)
             own.add(first, end)
         else:
-            self._claim_some(queue, own, first, end, entries)
+            self._claim_some(run, own)
 
-    def _claim_some(
-        self, queue: Queue, own: Intervals, first: int, end: int, entries: memoryview
-    ) -> None:
+    def _claim_some(self, run: Run, own: Intervals) -> None:
+        queue, first, end, entries = run.queue, run.first, run.end, run.entries
         low, high = self._believable.get(queue, (0, MAX_QUEUE_OFFSET))
         believed = len(own) < MOST_STRETCHES or first <= own.end
         written = Intervals()

@@ -21,7 +21,7 @@ from mqlake.formats.record import MIN_SIZE
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.intervals import Interval, Intervals
 from mqlake.jobs.log_end import log_end
-from mqlake.jobs.queue_files import Queue
+from mqlake.jobs.queue_runs import Queue
 from mqlake.jobs.splits import Job, clip, join_gaps, stitch
 from mqlake.jobs.stage_queues import QueueJob, QueuePart, build_queues
 from mqlake.store.segments import CommitLog
@@ -94,7 +94,7 @@ class _Stage:
     ) -> list[QueuePart]:
         template = msgspec.structs.replace(self._template, believable=believable or {})
         if self.passes:
-            _empty(template.consume_queue)
+            _empty(template.output)
             _empty(template.keys)
         self.passes += 1
         tasks = [

@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
-from mqlake.dispatch.queue_table import QueueTable
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, encode
-from mqlake.formats.file_name import check_topic_name, segment_name
+from mqlake.formats.file_name import segment_name
+from mqlake.jobs.queue_runs import Queue
 
 MAX_QUEUE_OFFSET = ((1 << 63) - 1) // ENTRY_SIZE
 """No entry has this queue offset or a higher one: its position would not fit in 63 bits."""
@@ -23,36 +23,6 @@ MAX_QUEUE_OFFSET = ((1 << 63) - 1) // ENTRY_SIZE
 _HELD_BYTES = 8 << 20
 _OPEN_FILES = 64
 _BLANKS = encode(BLANK_ENTRY) * 4096
-
-
-class Queue(NamedTuple):
-    """The name of one consume queue."""
-
-    topic: str
-    queue_id: int
-
-    @property
-    def path(self) -> str:
-        """Where its files are, relative to `consumequeue/`.
-
-        Raises:
-            FormatError: the topic's name is not safe as part of a path.
-        """
-        return f"{check_topic_name(self.topic)}/{self.queue_id}"
-
-
-class QueueNames:
-    """The queues of a scan's table by number, each decoded once."""
-
-    def __init__(self, table: QueueTable) -> None:
-        self._table = table
-        self._names: list[Queue] = []
-
-    def __getitem__(self, number: int) -> Queue:
-        while len(self._names) <= number:
-            topic, queue_id = self._table[len(self._names)]
-            self._names.append(Queue(topic.decode(), queue_id))
-        return self._names[number]
 
 
 def file_size_for(size: int) -> int:
@@ -64,7 +34,7 @@ def file_size_for(size: int) -> int:
 
 
 class QueueFiles:
-    """Write stretches of entries below a `consumequeue` directory.
+    """Write stretches of entries below a directory, to `consumequeue/TOPIC/QUEUE/FILE`.
 
     Stretches are held back until there are some megabytes of them, so that many small ones of a
     queue become one write. Leaving the block writes what is held.

@@ -101,10 +101,12 @@ def rebuild(
         FormatError: sizes that no file can have.
         JobError: `out` is not empty, or the store is beyond a rebuild.
     """
+    store = store.absolute()
     directory = LocalDirectory(store)
     if not directory.is_directory("commitlog"):
         raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
     if out is not None:
+        out = out.absolute()
         require_empty(out)
     log = CommitLog(directory)
     snapshot = Snapshot(directory, log, dialect)
@@ -138,14 +140,13 @@ def _build(
     tasks: int | None,
 ) -> RebuildReport:
     log = snapshot.log
-    queues, keys = exchange.new / "consumequeue", exchange.work / "keys"
-    queues.mkdir()
+    keys = exchange.work / "keys"
     keys.mkdir()
     covered = spans(log)
     template = QueueJob(
         str(store.root),
         (),
-        str(queues),
+        str(exchange.new),
         str(keys),
         settings.queue_file_size,
         settings.dialect,
@@ -153,7 +154,8 @@ def _build(
     )
     jobs = plan(covered, engine.parallelism, tasks)
     outcome = run_passes(engine, log, jobs, template, snapshot._dispatched[0])
-    blanks = _fill(queues, settings.queue_file_size, outcome)
+    blanks = _fill(exchange.new, settings.queue_file_size, outcome)
+    (exchange.new / "consumequeue").mkdir(exist_ok=True)
     indexes = _index(engine, outcome, exchange, settings)
     stamp = _checkpoint(outcome.parts, indexes, snapshot.checkpoint or Checkpoint())
     (exchange.new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))

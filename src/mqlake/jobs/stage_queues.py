@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from mqlake.dispatch.batch import Batch
-from mqlake.dispatch.queue_entries import group
 from mqlake.dispatch.scan import SegmentScan
-from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.claims import Claims, Refused
 from mqlake.jobs.intervals import Interval
-from mqlake.jobs.queue_files import Queue, QueueFiles, QueueNames
+from mqlake.jobs.queue_files import QueueFiles
+from mqlake.jobs.queue_runs import Queue, QueueNames, runs
 from mqlake.jobs.spill import Keys, Spill, SpillWriter
 from mqlake.jobs.splits import Scanned, Split
 from mqlake.storage.local import LocalDirectory
@@ -28,7 +24,7 @@ class QueueJob(msgspec.Struct, frozen=True):
 
     Attributes:
         store: path of the store directory.
-        consume_queue: path of the directory that gets TOPIC/QUEUE/FILE.
+        output: path of the directory that gets consumequeue/TOPIC/QUEUE/FILE.
         keys: path of the directory that gets the scratch file with the keys.
         believable: for some queues, the bounds of the queue offsets that can be true.
         taken: queue offsets that the tasks before this one have.
@@ -36,7 +32,7 @@ class QueueJob(msgspec.Struct, frozen=True):
 
     store: str
     splits: tuple[Split, ...]
-    consume_queue: str
+    output: str
     keys: str
     queue_file_size: int
     dialect: Dialect
@@ -69,20 +65,12 @@ class QueuePart(msgspec.Struct):
     last_keyed: int = -1
 
 
-class _Run(NamedTuple):
-    """Entries first … end of a group: neighbours in one queue with rising queue offsets."""
-
-    queue: int
-    first: int
-    end: int
-
-
 def build_queues(job: QueueJob) -> QueuePart:
     """Scan the splits, write the queue entries to their places and the keys to a scratch file."""
     store = LocalDirectory(job.store)
     with (
         SpillWriter(Path(job.keys)) as spill,
-        QueueFiles(Path(job.consume_queue), job.queue_file_size) as files,
+        QueueFiles(Path(job.output), job.queue_file_size) as files,
     ):
         claims = Claims(files, job.believable, job.taken)
         part = QueuePart([], Spill("", []), {})
@@ -113,11 +101,8 @@ def _take(
     batch: Batch, names: QueueNames, part: QueuePart, claims: Claims, spill: SpillWriter
 ) -> None:
     records, keys = batch.records, batch.keys
-    entries, starts, queue_offsets = group(batch)
-    data = entries.data
-    for run in _runs(starts, queue_offsets):
-        stretch = data[run.first * ENTRY_SIZE : run.end * ENTRY_SIZE]
-        claims.claim(names[run.queue], int(queue_offsets[run.first]), stretch)
+    for run in runs(batch, names):
+        claims.claim(run)
     offsets, times, counts = (
         records[name] for name in ("physical_offset", "store_timestamp", "key_count")
     )
@@ -127,14 +112,7 @@ def _take(
     part.last_record, part.last_record_time = int(offsets[-1]), int(times[-1])
     if len(keys):
         part.last_keyed = int(offsets[keys["record"][-1]])
-    if len(queue_offsets):
-        last = np.flatnonzero(records["queue"] >= 0)[-1]
+    queued = np.flatnonzero(records["queue"] >= 0)
+    if len(queued):
+        last = queued[-1]
         part.last_queued, part.last_queued_time = int(offsets[last]), int(times[last])
-
-
-def _runs(starts: NDArray[np.int64], queue_offsets: NDArray[np.int64]) -> Iterator[_Run]:
-    breaks = np.flatnonzero(np.diff(queue_offsets) != 1) + 1
-    edges = np.union1d(starts, breaks)
-    queues = np.searchsorted(starts, edges[:-1], "right") - 1
-    places = zip(queues.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    yield from map(_Run._make, places)

@@ -1,0 +1,69 @@
+"""The consume-queue entries of a batch as runs: neighbours in one queue with rising offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.queue_entries import group
+from mqlake.dispatch.queue_table import QueueTable
+from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.file_name import check_topic_name
+
+
+class Queue(NamedTuple):
+    """The name of one consume queue."""
+
+    topic: str
+    queue_id: int
+
+    @property
+    def path(self) -> str:
+        """Where its files are, relative to the store or to a rebuild's output.
+
+        Raises:
+            FormatError: the topic's name is not safe as part of a path.
+        """
+        return f"consumequeue/{check_topic_name(self.topic)}/{self.queue_id}"
+
+
+class Run(NamedTuple):
+    """Entries (20 bytes each) of one queue, the first of which has queue offset `first`."""
+
+    queue: Queue
+    first: int
+    entries: memoryview
+
+    @property
+    def end(self) -> int:
+        """The queue offset behind the last entry."""
+        return self.first + len(self.entries) // ENTRY_SIZE
+
+
+class QueueNames:
+    """The queues of a scan's table by number, each decoded once."""
+
+    def __init__(self, table: QueueTable) -> None:
+        self._table = table
+        self._names: list[Queue] = []
+
+    def __getitem__(self, number: int) -> Queue:
+        while len(self._names) <= number:
+            topic, queue_id = self._table[len(self._names)]
+            self._names.append(Queue(topic.decode(), queue_id))
+        return self._names[number]
+
+
+def runs(batch: Batch, names: QueueNames) -> Iterator[Run]:
+    """Yield the entries of a batch that was scanned with `Want.DISPATCH`, each once."""
+    entries, starts, queue_offsets = group(batch)
+    breaks = np.flatnonzero(np.diff(queue_offsets) != 1) + 1
+    edges = np.union1d(starts, breaks)
+    numbers = np.searchsorted(starts, edges[:-1], "right") - 1
+    firsts = queue_offsets[edges[:-1]]
+    data, edge = entries.data, (edges * ENTRY_SIZE).tolist()
+    for place, (number, first) in enumerate(zip(numbers.tolist(), firsts.tolist(), strict=True)):
+        yield Run(names[number], first, data[edge[place] : edge[place + 1]])
