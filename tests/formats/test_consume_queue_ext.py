@@ -39,6 +39,11 @@ def test_address_round_trip(offset: int) -> None:
     assert consume_queue_ext.address_offset(address) == offset
 
 
+def test_the_greatest_address_is_one_below_the_smallest_hash() -> None:
+    assert consume_queue_ext.is_address(-(1 << 31) - 1)
+    assert END_BLANK_SIZE == 4
+
+
 @pytest.mark.parametrize("code", [0, -1, -(1 << 31), (1 << 63) - 1])
 def test_hashes_and_times_are_no_addresses(code: int) -> None:
     assert not consume_queue_ext.is_address(code)

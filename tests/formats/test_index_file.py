@@ -151,6 +151,8 @@ def test_an_empty_header_counts_from_1() -> None:
 def test_entry_round_trip(entry: IndexEntry) -> None:
     data = bytes(entry_at(3, 1)) + index_file.encode_entry(entry)
     assert index_file.decode_entry(data, 3, 1) == entry
+    data = bytes(entry_at(1, 2)) + index_file.encode_entry(entry)
+    assert index_file.decode_entry(data, 1, 2) == entry
 
 
 @pytest.mark.parametrize(("slots", "number"), [(0, 1), (-1, 1), (1, 0), (1, -1), (1, 1 << 40)])

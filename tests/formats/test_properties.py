@@ -37,6 +37,12 @@ def test_decode_gives_pairs_of_any_bytes(data: bytes) -> None:
     assert decode_properties(memoryview(data)) == props
 
 
+def test_properties_fit_into_a_signed_short() -> None:
+    assert len(encode_properties({"n": "v" * (32767 - 3)})) == properties.MAX_LENGTH
+    with pytest.raises(FormatError):
+        encode_properties({"n": "v" * (32767 - 2)})
+
+
 def test_order_is_kept_and_the_last_of_equal_names_wins() -> None:
     assert list(decode_properties(b"b\x011\x02a\x012\x02b\x013\x02").items()) == [
         ("b", "3"),

@@ -163,6 +163,15 @@ def test_round_trip(fields: dict[str, object]) -> None:
     )
 
 
+def test_fields_that_are_not_given_are_zero() -> None:
+    message = record.decode(record.encode(topic="T"))
+    zeros = {name for name in message.__struct_fields__ if getattr(message, name) == 0}
+    assert zeros == set(message.__struct_fields__) - {
+        "topic", "size", "born_host", "store_host", "properties", "body"
+    }  # fmt: skip
+    assert (message.born_host, message.store_host) == ("127.0.0.1:0", "127.0.0.1:10911")
+
+
 @pytest.mark.parametrize("length", [1, 126, 127, 128, 129, 255])
 def test_long_topics_take_version_2(length: int) -> None:
     data = record.encode(topic="t" * length)
