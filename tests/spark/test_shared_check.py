@@ -92,9 +92,18 @@ def test_an_input_that_an_executor_does_not_see_is_named(out: Path, tmp_path: Pa
         check_shared(engine, out, out)
 
 
+def test_a_directory_still_to_be_made_is_judged_by_the_one_above(out: Path, tmp_path: Path) -> None:
+    to_be_made = out / "a" / "b"
+    check_shared(TwoHosts(lambda look: look), to_be_made)
+    with pytest.raises(JobError, match="is not shared with"):
+        check_shared(TwoHosts(lambda look: replace(look, directory=str(tmp_path))), to_be_made)
+    assert not to_be_made.exists()
+
+
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=r"missing cannot be written: No such file or directory$"):
-        check_shared(LocalEngine(1), tmp_path / "missing")
+    (tmp_path / "file").touch()
+    with pytest.raises(JobError, match=r"file cannot be written: Not a directory$"):
+        check_shared(LocalEngine(1), tmp_path / "file")
 
 
 def test_an_executor_that_may_not_write_is_named(

@@ -46,9 +46,9 @@ class Seen:
 def check_shared(engine: Engine, directory: Path, *inputs: Path) -> None:
     """Raise JobError unless every executor reads and writes `directory`, and reads `inputs`.
 
-    `directory` must exist. Nothing stays in it.
+    Of a directory that is still to be made, the nearest one above it is looked at. Nothing stays.
     """
-    directory = directory.absolute()
+    directory = next(path for path in _upwards(directory.absolute()) if path.exists())
     token = uuid.uuid4().hex
     try:
         _leave(directory, token, "driver")
@@ -84,6 +84,10 @@ def look_around(look: Look) -> Seen:
             host, mark, f"the executor on {host} cannot write {directory}: {error.strerror}"
         )
     return Seen(host, mark, "")
+
+
+def _upwards(path: Path) -> tuple[Path, ...]:
+    return (path, *path.parents)
 
 
 def _missing(directory: Path, token: str, seen: Seen) -> str:
