@@ -12,8 +12,10 @@ import msgspec
 
 from benchmarks import java, key_lookup, memory, rebuild, startup, verify
 from benchmarks.bench import Bench, say
+from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
 from benchmarks.page import page
+from benchmarks.peer import PeerError
 from benchmarks.results import Results, Section
 
 MEASURES = {
@@ -91,4 +93,7 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (PeerError, DifferenceError) as failure:
+        sys.exit(f"benchmarks: {failure}")

@@ -16,14 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mqlake.dispatch.index_entries import lookup_many
+from mqlake.dispatch.key_hashes import key_hashes
 from mqlake.errors import MqlakeError
-from mqlake.formats.java_string import index_key_hash
+from mqlake.formats.dialect import Dialect
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.rebuild import rebuild as rebuild_job
-from mqlake.jobs.settings import Settings
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.index_files import IndexFiles
 
@@ -36,7 +34,7 @@ Answer = dict[str, Any]
 def rebuild(engine: Engine, store: str, output: str) -> Answer:
     """Make the derived files of a store, as RocketMQ 5.5 would by default, in a new directory."""
     begin = time.perf_counter()
-    report = rebuild_job(Path(store), engine, Settings(), out=Path(output))
+    report = rebuild_job(Path(store), engine, out=Path(output), dialect=Dialect.V5_5)
     return {"seconds": time.perf_counter() - begin, "messages": report.records}
 
 
@@ -50,7 +48,7 @@ def lookup(_: Engine, store: str, keys: str) -> Answer:
     (file,) = IndexFiles.open(LocalDirectory(Path(store))).files
     texts = Path(keys).read_text().splitlines()
     begin = time.perf_counter()
-    hashes = np.array([index_key_hash(text) for text in texts], np.int32)
+    hashes = key_hashes(texts)
     lookup_many(
         file.view, file.sizes.slots, file.sizes.max_entries, hashes, 0, LATEST, MOST_RESULTS
     )
