@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from mqlake.dispatch.arrow import SCHEMA, to_arrow
+from mqlake.dispatch.kernel import Kernel
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.errors import MqlakeError
+from mqlake.formats import java_string, message_json, properties, record
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.memory import MemoryFile
+from mqlake.storage.protocol import ReadableFile
+from tests.dispatch.logs import log, random_log
+from tests.golden import store
+
+
+def rows(
+    file: ReadableFile, kernel: Kernel, base: int = 0, columns: list[str] = SCHEMA.names
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    scan = SegmentScan(
+        file,
+        base,
+        base,
+        base + file.size,
+        exact=True,
+        want=Want.EXPORT,
+        window=1 << 18,
+        kernel=kernel,
+    )
+    for batch in scan:
+        part = to_arrow(batch, columns, kernel)
+        part.validate(full=True)
+        assert part.schema.names == columns
+        found += part.to_pylist(maps_as_pydicts="strict")
+    return found
+
+
+def expected(data: bytes, at: int) -> dict[str, Any]:
+    """Return a record as JSON says it, but for the body and the times."""
+    decoded = record.decode(data, at)
+    values = message_json.to_json(decoded)
+    return values | {"body": decoded.body, "tags": decoded.tags, "keys": decoded.keys}
+
+
+def milliseconds(row: dict[str, Any]) -> dict[str, Any]:
+    times = ("bornTimestamp", "storeTimestamp")
+    return row | {name: round(row[name].timestamp() * 1000) for name in times}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_columns_are_those_of_the_json_form(seed: int, kernel: Kernel) -> None:
+    data = random_log(seed, 80)
+    found = rows(MemoryFile(data), kernel)
+    assert len(found) == 80
+    for row in found:
+        wanted = expected(data, row["physicalOffset"])
+        assert wanted == milliseconds(row)
+        assert list(wanted["properties"].items()) == list(row["properties"].items())
+
+
+def test_golden_columns(kernel: Kernel) -> None:
+    directory = LocalDirectory(store("rmq5-clean").path)
+    name = directory.names("commitlog")[0]
+    file, base = directory.open(f"commitlog/{name}"), int(name)
+    data = file.read(0, file.size)
+    for row in rows(file, kernel, base):
+        assert expected(data, row["physicalOffset"] - base) == milliseconds(row)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xed\xa0\x80\x01a\x02TAGS\x01\xff\x02KEYS\x01a \xf0\x90 b",
+        b"\xff\x01a\x02\xfe\x01b\x02",
+        b"a\x01b\x02a\x01c\x02b\x01d\x02a\x01e",
+        b"a\x01\x01b\x02\x01c\x02d\x01\x02e",
+        b"",
+        b"\x02" * 100,
+        b"".join(b"%d\x01v\x02" % (number % 700) for number in range(3000)),
+    ],
+)
+def test_odd_properties(data: bytes, kernel: Kernel) -> None:
+    encoded = log([{"properties": data}, {"properties": {"x": "y"}}])
+    row, other = rows(MemoryFile(encoded), kernel)
+    decoded = record.decode(encoded)
+    assert row["properties"] == properties.decode_properties(data)
+    assert row["tags"] == decoded.tags
+    assert row["keys"] == decoded.keys
+    assert other["properties"] == {"x": "y"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_bytes_as_properties(seed: int, kernel: Kernel) -> None:
+    chance = random.Random(seed)
+    fields = [
+        {
+            "properties": bytes(
+                chance.choices(b"\x01\x02TAGSKEYab \xff\xe0\xed\xa0\x80", k=chance.randrange(120))
+            )
+        }
+        for _ in range(20)
+    ]
+    found = rows(MemoryFile(log(fields)), kernel, columns=["properties", "tags", "keys"])
+    for row, each in zip(found, fields, strict=True):
+        wanted = properties.decode_properties(each["properties"])
+        assert row["properties"] == wanted
+        assert row["tags"] == wanted.get("TAGS")
+        assert row["keys"] == properties.key_list(wanted)
+
+
+def test_hosts(kernel: Kernel) -> None:
+    hosts = [
+        "0.0.0.0:0",
+        "255.255.255.255:4294967295",
+        "[0:0:0:0:0:0:0:0]:1",
+        "[ffff:f:ff:fff:ffff:1000:100:10]:4294967295",
+    ]
+    data = log({"born_host": born, "store_host": stored} for born in hosts for stored in hosts)
+    found = rows(MemoryFile(data), kernel, columns=["storeHost", "bornHost", "msgId"])
+    assert [(row["bornHost"], row["storeHost"]) for row in found] == [
+        (born, stored) for born in hosts for stored in hosts
+    ]
+
+
+def test_only_the_chosen_columns(kernel: Kernel) -> None:
+    data = log([{"body": b"b"}])
+    assert rows(MemoryFile(data), kernel, columns=["body", "size"]) == [
+        {"body": b"b", "size": len(data)}
+    ]
+
+
+def test_copies_stay_valid(kernel: Kernel) -> None:
+    data = log({"body": b"%d" % number} for number in range(50))
+    scan = SegmentScan(MemoryFile(data), 0, 0, len(data), exact=True, window=200, kernel=kernel)
+    parts = [to_arrow(batch, ["body", "size"], kernel) for batch in scan]
+    bodies = [body.as_py() for part in parts for body in part.column("body")]
+    assert bodies == [b"%d" % number for number in range(50)]
+
+
+def test_unknown_column(kernel: Kernel) -> None:
+    (batch,) = SegmentScan(MemoryFile(data := log([{}])), 0, 0, len(data), exact=True)
+    with pytest.raises(MqlakeError, match="no column 'colour'"):
+        to_arrow(batch, ["colour"], kernel)
+
+
+def test_malformed_tags_are_replaced_as_in_java(kernel: Kernel) -> None:
+    data = log([{"properties": b"TAGS\x01\xed\xa0\x80"}, {"properties": b""}])
+    found = rows(MemoryFile(data), kernel, columns=["tags"])
+    assert [row["tags"] for row in found] == [java_string.decode(b"\xed\xa0\x80"), None]
