@@ -1,0 +1,54 @@
+"""Compile the kernels, or load them from the cache, before they are needed.
+
+`python -m mqlake.dispatch.warm_up` fills the cache once, at set-up; a process that is to answer
+quickly, such as the daemon that forks Spark's workers, calls `load`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch import index_entries, queue_entries
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.scan import SegmentScan
+from mqlake.formats import record
+from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
+from mqlake.storage.memory import MemoryFile
+
+
+def load() -> None:
+    """Call each kernel once, on a log of one message."""
+    properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
+    log = MemoryFile(record.encode(topic="T", body=b"warm up", properties=properties))
+    # Not exact: the search for the first record is a kernel of its own.
+    for batch in SegmentScan(log, 0, 0, log.size, exact=False):
+        queue_entries.group(batch)
+        _export(batch)
+        _index(batch)
+
+
+def _export(batch: Batch) -> None:
+    try:
+        from mqlake.dispatch.arrow import to_arrow
+    except ImportError:  # without pyarrow nothing is exported
+        return
+    to_arrow(batch)
+
+
+def _index(batch: Batch) -> None:
+    owners = batch.keys["record"]
+    builder = index_entries.IndexFileBuilder(slots=4, max_entries=8)
+    builder.insert(
+        batch.keys["hash"],
+        batch.records["physical_offset"][owners],
+        batch.records["store_timestamp"][owners],
+    )
+    file = bytes(builder.finish())
+    builder.close()
+    hashes = np.ascontiguousarray(batch.keys["hash"])
+    index_entries.lookup_many(file, 4, 8, hashes, 0, 0, 1)
+    index_entries.relink(file, 4, builder.header.index_count)
+
+
+if __name__ == "__main__":
+    load()
