@@ -38,6 +38,14 @@ def test_round_trip(fields: Checkpoint, dialect: Dialect) -> None:
     assert checkpoint.decode(data) == fields[:count] + (0,) * (6 - count)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "count"), [(Dialect.V4_9, 3), (Dialect.V5_3, 5), (Dialect.V5_5, 6)]
+)
+def test_each_dialect_has_its_fields(dialect: Dialect, count: int) -> None:
+    fields = Checkpoint(1, 2, 3, 4, 5, 6)
+    assert sum(map(bool, checkpoint.decode(checkpoint.encode(fields, dialect)))) == count
+
+
 @pytest.mark.parametrize("size", [0, 24, 47])
 def test_short_files_are_refused(size: int) -> None:
     with pytest.raises(FormatError):

@@ -131,6 +131,12 @@ def test_wrong_types_are_damage(text: str) -> None:
         decode(config.Topics, text)
 
 
+def test_a_table_without_a_version_has_version_0() -> None:
+    topics = decode(config.Topics, "{}")
+    assert isinstance(topics, config.Topics)
+    assert topics.data_version == config.DataVersion(0, 0, 0)
+
+
 def test_integer_keys_may_be_quoted() -> None:
     for text in ('{"offsetTable":{1:40}}', '{"offsetTable":{"1":"40"}}'):
         delays = decode(config.DelayOffsets, text)

@@ -98,6 +98,10 @@ def test_delivery_time(level: int, expected: int) -> None:
     assert consume_queue.delivery_time(level, 1_000) == expected
 
 
+def test_levels_count_from_1() -> None:
+    assert [consume_queue.delivery_time(level, 0, (50, 70)) for level in (1, 2, 3)] == [50, 70, 70]
+
+
 def test_without_levels_a_message_is_due_after_a_second() -> None:
     assert consume_queue.delivery_time(1, 1_000, ()) == 2_000
 
@@ -105,7 +109,7 @@ def test_without_levels_a_message_is_due_after_a_second() -> None:
 @pytest.mark.parametrize(
     ("delay", "level"),
     [("3", 3), ("+3", 3), ("-3", -3), ("0" * 5000 + "3", 3), ("2147483647", 2147483647),
-     ("2147483648", 0), ("-2147483648", -2147483648), ("", 0), ("3 ", 0), ("3.0", 0), ("x", 0),
+     ("2147483648", 0), ("-2147483649", 0), ("-2147483648", -2147483648), ("", 0), ("3 ", 0), ("3.0", 0), ("x", 0),
      ("9" * 5000, 0)],
 )  # fmt: skip
 def test_delay_level(delay: str, level: int) -> None:

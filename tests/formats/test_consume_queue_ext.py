@@ -42,6 +42,7 @@ def test_address_round_trip(offset: int) -> None:
 def test_the_greatest_address_is_one_below_the_smallest_hash() -> None:
     assert consume_queue_ext.is_address(-(1 << 31) - 1)
     assert END_BLANK_SIZE == 4
+    assert consume_queue_ext.offset_address(0) == -(1 << 63)
 
 
 @pytest.mark.parametrize("code", [0, -1, -(1 << 31), (1 << 63) - 1])

@@ -42,6 +42,11 @@ def test_no_segment_names(name: str) -> None:
     assert file_name.parse_segment_name(name) is None
 
 
+def test_offsets_are_signed_longs() -> None:
+    assert file_name.parse_segment_name("09223372036854775807") == (1 << 63) - 1
+    assert file_name.parse_segment_name("09223372036854775808") is None
+
+
 @given(MILLISECONDS)
 def test_index_names(milliseconds: int) -> None:
     name = file_name.index_name(milliseconds)
@@ -53,6 +58,7 @@ def test_an_index_name_is_a_utc_date() -> None:
     time = dt.datetime(2026, 11, 20, 20, 33, 1, 57000, tzinfo=dt.UTC)
     assert file_name.index_name(round(time.timestamp() * 1000)) == "20261120203301057"
     assert file_name.index_name(-62135596800000) == "00010101000000000"
+    assert file_name.index_name(999) == "19700101000000999"
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,9 @@ def test_positions_outside_of_the_buffer_are_short() -> None:
     assert record.check(GOOD, -1, len(GOOD)) == (Fault.SHORT, None)
     assert record.check(GOOD, len(GOOD), 1 << 40) == (Fault.SHORT, None)
     assert record.check(GOOD[:-1], 0, 1 << 40) == (Fault.SIZE, None)
+    assert record.check(GOOD + GOOD[:-1], len(GOOD), 1 << 40) == (Fault.SIZE, None)
+    assert record.check(GOOD + GOOD, len(GOOD), 2 * len(GOOD))[0] is Fault.GOOD
+    assert record.check(GOOD + GOOD, len(GOOD), 2 * len(GOOD) - 1) == (Fault.SIZE, None)
 
 
 def test_layout_says_where_the_parts_are() -> None:
