@@ -1,0 +1,110 @@
+"""The messages of a store as a Spark DataFrame, over a classic session or Spark Connect."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from mqlake.errors import JobError, MqlakeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Part(NamedTuple):
+    """What one task reads: a segment's file, up to the end of the log (physical offsets, bytes)."""
+
+    store: str
+    path: str
+    base: int
+    end: int
+
+
+def messages(
+    spark: SparkSession, store: Path | str, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """Return the messages of a store, one a row, up to where RocketMQ ends the log.
+
+    Nothing is copied: a task scans a segment when an action needs it. Columns are those of
+    `mqlake.dispatch.arrow.SCHEMA`; only the chosen ones are made. The store must lie where all
+    executors see it, and not change while the DataFrame is in use.
+
+    Raises:
+        StoreError: there is no store.
+        MqlakeError: there is no such column.
+        JobError: a package that PySpark needs for this is missing.
+    """
+    schema = _for_spark(columns)
+    parts = _parts(Path(store).absolute())
+    rows: Any = spark.range(0, len(parts), 1, max(1, len(parts)))
+    types: Any = importlib.import_module("pyspark.sql.pandas.types")
+    try:
+        return rows.mapInArrow(
+            _reader(parts, schema), types.from_arrow_schema(schema, prefer_timestamp_ntz=False)
+        )
+    except ImportError as error:
+        raise JobError(f"a DataFrame of messages: {error}") from None
+
+
+def _parts(store: Path) -> list[Part]:
+    from mqlake.storage.local import LocalDirectory
+    from mqlake.store.segments import CommitLog
+    from mqlake.store.snapshot import Snapshot
+
+    directory = LocalDirectory(store)
+    log = CommitLog(directory)
+    end = Snapshot(directory, log, None).end.offset
+    parts = [
+        Part(str(store), segment.path, segment.base, min(segment.end, end))
+        for segment in log.segments
+        if segment.base < end
+    ]
+    log.close()
+    return parts
+
+
+def _reader(parts: list[Part], schema: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def read(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            numbers: list[int] = batch.column(0).to_pylist()
+            for number in numbers:
+                yield from scan(parts[number], schema)
+
+    return read
+
+
+def scan(part: Part, schema: Any) -> Iterator[Any]:
+    """Yield the records of a part as Arrow record batches (in a task)."""
+    from mqlake.dispatch.scan import SegmentScan, Want
+    from mqlake.storage.local import LocalDirectory
+
+    arrow = _columns()
+    file = LocalDirectory(Path(part.store)).open(part.path)
+    try:
+        start, end = part.base, part.end
+        for batch in SegmentScan(file, start, start, end, exact=True, want=Want.EXPORT):
+            yield arrow.to_arrow(batch, schema.names).cast(schema)
+    finally:
+        file.close()
+
+
+def _for_spark(columns: Sequence[str] | None) -> Any:
+    """Return the columns' Arrow schema with times in microseconds: Spark takes no others."""
+    arrow: Any = importlib.import_module("pyarrow")
+    all_columns = _columns().SCHEMA
+    fields: list[Any] = []
+    for name in columns or all_columns.names:
+        if name not in all_columns.names:
+            raise MqlakeError(f"no column {name!r}; there are {', '.join(all_columns.names)}")
+        field = all_columns.field(name)
+        is_time = arrow.types.is_timestamp(field.type)
+        fields.append(field.with_type(arrow.timestamp("us", tz="UTC")) if is_time else field)
+    return arrow.schema(fields)
+
+
+def _columns() -> Any:
+    from mqlake.dispatch import arrow
+
+    return cast("Any", arrow)  # pyarrow carries no types
