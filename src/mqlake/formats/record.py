@@ -91,6 +91,8 @@ MAX_TOPIC_V2 = 0x7FFF
 MAX_PROPERTIES = MAX_LENGTH
 CRC_MASK = 0x7FFFFFFF
 
+_TOPIC_LENGTHS = {1: (Struct(">B"), MAX_TOPIC_V1), 2: (_LENGTH, MAX_TOPIC_V2)}
+
 
 class Fault(enum.IntEnum):
     """What the bytes at a position of the log are."""
@@ -175,10 +177,8 @@ def _layout(buffer: Buffer, at: int, size: int, version: int) -> Layout | None:
         return None
     left -= body_length
     topic_at = body_at + body_length + topic_length_size
-    if version == 1:
-        topic_length, longest = buffer[topic_at - 1], MAX_TOPIC_V1
-    else:
-        topic_length, longest = _LENGTH.unpack_from(buffer, topic_at - 2)[0], MAX_TOPIC_V2
+    topic_length_field, longest = _TOPIC_LENGTHS[version]
+    (topic_length,) = topic_length_field.unpack_from(buffer, topic_at - topic_length_size)
     if topic_length > left or topic_length > longest:
         return None
     left -= topic_length
