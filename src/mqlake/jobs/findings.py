@@ -1,0 +1,90 @@
+"""What a check found: exact counts, and the first few places of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from mqlake.formats.damage import Damage
+
+EXAMPLES = 100
+"""Places of one kind that are named in a report."""
+
+
+class Finding(msgspec.Struct):
+    """How often something was found, and where first."""
+
+    count: int = 0
+    examples: list[Damage] = []
+
+    def add(self, count: int = 1) -> None:
+        """Count what no place is given for."""
+        self.count += count
+
+    def add_at(self, file: str, offset: int, length: int, reason: str) -> None:
+        """Count one place: a file relative to the store, position and length in bytes."""
+        self.count += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(Damage(file, offset, length, reason))
+
+    def merge(self, other: Finding) -> None:
+        """Add what another task found."""
+        self.count += other.count
+        self.examples += other.examples[: max(0, EXAMPLES - len(self.examples))]
+
+
+class EntryFindings(msgspec.Struct):
+    """The entries of one kind of derived file, against the records.
+
+    Attributes:
+        good: entries that say what their record says.
+        missing: entries that a record should have, and has not.
+        wrong: entries at the place of a record that say something else.
+        dangling: entries that no record of the log accounts for.
+        undispatched: missing ones behind what the broker had dispatched when it ended or was
+            looked at; RocketMQ makes them up when it starts, or in a moment.
+        lost: entries of records that are damaged themselves, or in a missing segment.
+        expired: entries of records before the log's beginning, which RocketMQ has deleted.
+        stale: entries of records behind the log's end, which RocketMQ's recovery leaves.
+        blank: entries with which RocketMQ fills a queue's file before its first record.
+        repeated: records, or entries, that came to their place a second time, and that RocketMQ
+            dropped or kept twice.
+    """
+
+    good: int = 0
+    missing: Finding = msgspec.field(default_factory=Finding)
+    wrong: Finding = msgspec.field(default_factory=Finding)
+    dangling: Finding = msgspec.field(default_factory=Finding)
+    undispatched: int = 0
+    lost: int = 0
+    expired: int = 0
+    stale: int = 0
+    blank: int = 0
+    repeated: int = 0
+
+    def merge(self, other: EntryFindings) -> None:
+        """Add what another task found."""
+        self.good += other.good
+        self.missing.merge(other.missing)
+        self.wrong.merge(other.wrong)
+        self.dangling.merge(other.dangling)
+        self.undispatched += other.undispatched
+        self.lost += other.lost
+        self.expired += other.expired
+        self.stale += other.stale
+        self.blank += other.blank
+        self.repeated += other.repeated
+
+    @property
+    def faults(self) -> list[Finding]:
+        """The findings that are damage."""
+        return [self.missing, self.wrong, self.dangling]
+
+
+def merged(found: Iterable[EntryFindings]) -> EntryFindings:
+    """Return the sum of what several tasks found."""
+    total = EntryFindings()
+    for each in found:
+        total.merge(each)
+    return total

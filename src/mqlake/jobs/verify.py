@@ -1,0 +1,245 @@
+"""Verify a store: every record, and every queue and index entry against the records.
+
+A split's task reads its records and compares the entries they should have with those there are; the
+entries that no record asked for are looked for afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from mqlake.dispatch.gap import Gap
+from mqlake.errors import JobError
+from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
+from mqlake.formats.damage import Damage
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import Fault
+from mqlake.jobs.check_index import (
+    IndexPlan,
+    IndexRestJob,
+    check_index_file,
+    check_index_rest,
+    plan_index,
+)
+from mqlake.jobs.check_queues import QueueFilesJob, check_queue_files
+from mqlake.jobs.engine import Engine
+from mqlake.jobs.findings import EntryFindings, merged
+from mqlake.jobs.intervals import Interval, Intervals
+from mqlake.jobs.log_end import damage, log_end
+from mqlake.jobs.queue_runs import Queue
+from mqlake.jobs.splits import Job, clip, join_gaps, plan, spans, stitch
+from mqlake.jobs.verify_splits import VerifyJob, VerifyPart, verify_splits
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.queue_files import queue_ids, topic_names
+from mqlake.store.segments import CommitLog
+from mqlake.store.snapshot import Snapshot
+
+
+class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What a verification saw.
+
+    Attributes:
+        ok: nothing is damaged, missing, wrong or dangling.
+        log_end: physical offset where RocketMQ ends the log, bytes.
+        bytes_scanned: bytes of the log, holes left out.
+        records: records before the log end, those with a damaged body included.
+        records_beyond: records behind it.
+        damaged_bodies: records whose body has the wrong checksum, before the log end.
+        queues, index_files: how many there are.
+        queue_entries, index_entries: the entries against the records.
+        damage: every damaged stretch of the log and damaged file; of the entries that are missing,
+            wrong or dangling the first hundred of each kind.
+        notes: what is not damage, and worth knowing.
+    """
+
+    store: str
+    ok: bool
+    dialect: Dialect
+    log_end: int
+    bytes_scanned: int
+    records: int
+    records_beyond: int
+    damaged_bodies: int
+    queues: int
+    queue_entries: EntryFindings
+    index_files: int
+    index_entries: EntryFindings
+    damage: list[Damage]
+    notes: list[str]
+
+
+def verify(
+    store: Path,
+    engine: Engine,
+    *,
+    dialect: Dialect | None = None,
+    delay_levels: tuple[int, ...] = DEFAULT_DELAY_LEVELS,
+    tasks: int | None = None,
+) -> VerifyReport:
+    """Verify a store; nothing in it is changed, and a broker may run on it.
+
+    Args:
+        dialect: whose index rules hold; without it, as the store's files say.
+        delay_levels: milliseconds of each delay level; no file of a store has them.
+        tasks: into how many tasks the log is divided; without it, about one a core.
+
+    Raises:
+        StoreError: the store cannot be read.
+        JobError: it has no commit log.
+    """
+    directory = LocalDirectory(store.absolute())
+    if not directory.is_directory("commitlog"):
+        raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
+    log = CommitLog(directory)
+    try:
+        snapshot = Snapshot(directory, log, dialect)
+        return _Verification(engine, snapshot, directory, delay_levels).run(tasks)
+    finally:
+        log.close()
+
+
+class _Verification:
+    def __init__(
+        self,
+        engine: Engine,
+        snapshot: Snapshot,
+        store: LocalDirectory,
+        delay_levels: tuple[int, ...],
+    ) -> None:
+        self._engine = engine
+        self._snapshot = snapshot
+        self._store = store
+        self._log = snapshot.log
+        self._delay_levels = delay_levels
+        self._end = self._log.limit
+
+    def run(self, tasks: int | None) -> VerifyReport:
+        index_jobs, found = plan_index(self._store)
+        checks = self._engine.run(check_index_file, index_jobs, "index files")
+        index = [check.plan for check in checks]
+        found += [each for check in checks for each in check.damage]
+        covered = spans(self._log)
+        jobs = plan(covered, self._engine.parallelism, tasks)
+        parts = self._scan(jobs, index)
+        while fixed := stitch([part.scanned for part in parts]):
+            jobs = fixed
+            parts = self._scan(jobs, index)
+        gaps = join_gaps([part.scanned for part in parts])
+        self._end = log_end(self._log, gaps, self._snapshot._dispatched[0])
+        last = max((part.last_record for part in parts), default=-1)
+        seen = _records(parts)
+        if last >= self._end:
+            jobs = clip(jobs, self._end)
+            parts = self._scan(jobs, index)
+        queues, queue_entries = self._check_queue_files(parts, gaps)
+        queue_entries.merge(merged(part.queue_entries for part in parts))
+        index_entries = self._check_index_rest(parts, index)
+        index_entries.merge(merged(part.index_entries for part in parts))
+        found = damage(self._log, gaps, last) + found
+        for finding in (*queue_entries.faults, *index_entries.faults):
+            found += finding.examples
+        return VerifyReport(
+            store=str(self._store.root),
+            ok=not found,
+            dialect=self._snapshot.detected.dialect,
+            log_end=self._end,
+            bytes_scanned=sum(span.data_end - span.base for span in covered),
+            records=_records(parts),
+            records_beyond=seen - _records(parts),
+            damaged_bodies=sum(part.damaged_bodies for part in parts),
+            queues=queues,
+            queue_entries=queue_entries,
+            index_files=len(index),
+            index_entries=index_entries,
+            damage=found,
+            notes=_notes(queue_entries, index_entries, seen - _records(parts)),
+        )
+
+    def _scan(self, jobs: Sequence[Job], index: list[IndexPlan]) -> list[VerifyPart]:
+        snapshot = self._snapshot
+        undispatched_from = snapshot._dispatched[0] if snapshot.has_abort_file else self._log.limit
+        tasks = [
+            VerifyJob(
+                str(self._store.root),
+                splits,
+                snapshot.detected.dialect,
+                self._delay_levels,
+                index,
+                undispatched_from,
+            )
+            for splits in jobs
+        ]
+        return self._engine.run(verify_splits, tasks, "records and their entries")
+
+    def _check_queue_files(
+        self, parts: Sequence[VerifyPart], gaps: Sequence[Gap]
+    ) -> tuple[int, EntryFindings]:
+        stated: dict[Queue, list[Interval]] = defaultdict(list)
+        for topic in topic_names(self._store):
+            for queue_id in queue_ids(self._store, topic):
+                stated[Queue(topic, queue_id)] = []
+        for part in parts:
+            for queue, offsets in part.stated.items():
+                stated[queue] += offsets
+        queues = [(queue, sorted(offsets)) for queue, offsets in sorted(stated.items())]
+        share = -(-len(queues) // self._engine.parallelism) or 1
+        jobs = [
+            QueueFilesJob(
+                str(self._store.root),
+                (self._log.min_offset, self._end),
+                _without_record(self._log, gaps),
+                queues[first : first + share],
+            )
+            for first in range(0, len(queues), share)
+        ]
+        return len(queues), merged(self._engine.run(check_queue_files, jobs, "consume queues"))
+
+    def _check_index_rest(
+        self, parts: Sequence[VerifyPart], index: Sequence[IndexPlan]
+    ) -> EntryFindings:
+        scanned = (scanned for part in parts for scanned in part.scanned)
+        covered = Intervals(sorted((each.start, each.stop) for each in scanned if each.found))
+        jobs = [
+            IndexRestJob(
+                str(self._store.root), each, (self._log.min_offset, self._end), list(covered)
+            )
+            for each in index
+        ]
+        return merged(self._engine.run(check_index_rest, jobs, "index entries"))
+
+
+def _records(parts: Sequence[VerifyPart]) -> int:
+    return sum(part.records + part.damaged_bodies for part in parts)
+
+
+def _without_record(log: CommitLog, gaps: Sequence[Gap]) -> list[Interval]:
+    """Return the stretches between the log's first byte and its last that hold no good record."""
+    damaged = [
+        (gap.physical_offset, gap.physical_offset + gap.length)
+        for gap in gaps
+        if gap.fault is not Fault.CRC
+    ]
+    present = Intervals((segment.base, segment.end) for segment in log.segments)
+    return sorted(damaged + present.missing(log.min_offset, log.limit))
+
+
+def _notes(queues: EntryFindings, index: EntryFindings, beyond: int) -> list[str]:
+    notes: list[str] = []
+    if beyond:
+        notes.append(f"{beyond} good records behind the log end: RocketMQ drops them")
+    for name, found in (("queue", queues), ("index", index)):
+        for count, text in (
+            (found.undispatched, "missing that the broker had not dispatched yet"),
+            (found.lost, "of records that are damaged themselves"),
+            (found.expired, "of records before the log's beginning"),
+            (found.stale, "of records behind the log end, which RocketMQ's recovery leaves"),
+            (found.blank, "before a queue's first record"),
+            (found.repeated, "of a place or key that was dispatched twice"),
+        ):
+            if count:
+                notes.append(f"{count} {name} entries {text}")
+    return notes

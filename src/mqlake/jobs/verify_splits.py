@@ -1,0 +1,86 @@
+"""The task of a verification: the records of some splits, against the entries they should have."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from mqlake.dispatch.scan import SegmentScan
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import Fault
+from mqlake.jobs.check_index import IndexPlan, KeyCheck
+from mqlake.jobs.check_queues import RunCheck
+from mqlake.jobs.findings import EntryFindings
+from mqlake.jobs.intervals import Interval
+from mqlake.jobs.queue_runs import Queue, QueueNames, runs
+from mqlake.jobs.splits import Scanned, Split
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.segments import CommitLog
+
+
+class VerifyJob(msgspec.Struct, frozen=True):
+    """What one task compares: the records of its splits with the entries there are.
+
+    Attributes:
+        store: path of the store directory.
+        index: the index files, oldest first.
+        undispatched_from: physical offset from which on the broker may not have dispatched.
+    """
+
+    store: str
+    splits: tuple[Split, ...]
+    dialect: Dialect
+    delay_levels: tuple[int, ...]
+    index: list[IndexPlan]
+    undispatched_from: int
+
+
+class VerifyPart(msgspec.Struct, frozen=True):
+    """What one task saw; `stated` are the queue offsets that its records state."""
+
+    scanned: list[Scanned]
+    stated: dict[Queue, list[Interval]]
+    queue_entries: EntryFindings
+    index_entries: EntryFindings
+    records: int
+    damaged_bodies: int
+    last_record: int
+
+
+def verify_splits(job: VerifyJob) -> VerifyPart:
+    """Scan the splits of a job, and compare."""
+    store = LocalDirectory(job.store)
+    log = CommitLog(store)
+    queues = RunCheck(store, log, job.undispatched_from)
+    keys = KeyCheck(store, log, job.index, job.undispatched_from)
+    scanned: list[Scanned] = []
+    records = damaged = 0
+    last = -1
+    for split in job.splits:
+        file = store.open(split.path)
+        scan = SegmentScan(
+            file,
+            split.segment,
+            split.start,
+            split.end,
+            exact=split.exact,
+            dialect=job.dialect,
+            delay_levels=job.delay_levels,
+        )
+        names = QueueNames(scan.table)
+        compared = None
+        for batch in scan:
+            for run in runs(batch, names):
+                queues.check(run)
+            keys.check(batch, compared or scan.start, scan.stop, scan.gaps)
+            compared = scan.stop
+            bad = int(np.count_nonzero(batch.records["fault"] == Fault.CRC))
+            records, damaged = records + len(batch.records) - bad, damaged + bad
+            last = int(batch.records["physical_offset"][-1])
+        keys.check(None, compared or scan.start, scan.stop, scan.gaps)
+        scanned.append(Scanned(split, scan.start, scan.stop, scan.gaps))
+        file.close()
+    log.close()
+    return VerifyPart(
+        scanned, queues.stated(), queues.findings, keys.findings, records, damaged, last
+    )
