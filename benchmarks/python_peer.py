@@ -22,6 +22,7 @@ from mqlake.errors import MqlakeError
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.rebuild import rebuild as rebuild_job
+from mqlake.jobs.verify import verify as verify_job
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.index_files import IndexFiles
 
@@ -40,7 +41,9 @@ def rebuild(engine: Engine, store: str, output: str) -> Answer:
 
 def verify(engine: Engine, store: str) -> Answer:
     """Check a whole store."""
-    raise NotImplementedError
+    begin = time.perf_counter()
+    report = verify_job(Path(store), engine)
+    return {"seconds": time.perf_counter() - begin, "messages": report.records, "ok": report.ok}
 
 
 def lookup(_: Engine, store: str, keys: str) -> Answer:
