@@ -48,22 +48,24 @@ SCHEMA = pa.schema(
 )
 """All columns, in their order. `tags` is null where there are none; `keys` are those of KEYS."""
 
+COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
+
 
 def to_arrow(
-    batch: Batch, columns: Sequence[str] = SCHEMA.names, kernel: Kernel | None = None
-) -> pa.RecordBatch:
-    """Return the chosen columns of a batch that was scanned with `Want.EXPORT` or `DISPATCH`.
+    batch: Batch, columns: Sequence[str] = COLUMNS, kernel: Kernel | None = None
+) -> Any:  # pyarrow carries no types
+    """Return a `pyarrow.RecordBatch` of the chosen columns of a batch that was scanned with `Want.EXPORT` or `DISPATCH`.
 
     The result holds copies: it stays valid when the scan goes on.
 
     Raises:
         MqlakeError: there is no such column.
     """
-    if unknown := [name for name in columns if name not in SCHEMA.names]:
-        raise MqlakeError(f"no column {unknown[0]!r}; there are {', '.join(SCHEMA.names)}")
+    if unknown := [name for name in columns if name not in COLUMNS]:
+        raise MqlakeError(f"no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
     values = _Values(batch, kernel or load())
     return pa.RecordBatch.from_arrays(
-        [_COLUMNS[name](values) for name in columns],
+        [_ARRAYS[name](values) for name in columns],
         schema=pa.schema([SCHEMA.field(name) for name in columns]),
     )
 
@@ -185,7 +187,7 @@ def _variable(
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
-_COLUMNS: dict[str, Callable[[_Values], pa.Array]] = {
+_ARRAYS: dict[str, Callable[[_Values], pa.Array]] = {
     "topic": _Values.topic,
     "queueId": lambda values: values.number("queue_id"),
     "queueOffset": lambda values: values.number("queue_offset"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from mqlake.dispatch.batch import Bytes, Ints, Longs
 from mqlake.dispatch.kernel import Kernel, load
@@ -14,7 +15,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import index_file
 from mqlake.formats.index_file import DEFAULT_MAX_ENTRIES, DEFAULT_SLOTS, IndexHeader
 
-_MAX_INT = 0x7FFFFFFF
+_MAX_INT, _MIN_LONG, _MAX_LONG = (1 << 31) - 1, -1 << 63, (1 << 63) - 1
 
 
 class IndexFileBuilder:
@@ -100,7 +101,13 @@ class IndexFileBuilder:
         self, number: int, begin: int, hashes: Ints, offsets: Longs, timestamps: Longs
     ) -> int:
         return self._kernel.insert_entries(
-            self._buffer, self.slots, number, begin, hashes, offsets, timestamps
+            self._buffer,
+            self.slots,
+            number,
+            begin,
+            _fixed(hashes, np.int32),
+            _fixed(offsets, np.int64),
+            _fixed(timestamps, np.int64),
         )
 
     def finish(self) -> memoryview:
@@ -138,13 +145,19 @@ def lookup_many(
     Returns:
         (offsets i8[m], starts i8[n + 1]): hash i has offsets[starts[i]] … offsets[starts[i + 1]].
     """
-    view = np.frombuffer(buffer, np.uint8)
+    view = _fixed(np.frombuffer(buffer, np.uint8), np.uint8)
     fits = (len(view) - index_file.entry_at(slots, 0)) // index_file.ENTRY_SIZE
     bound = min(max_entries, fits)
     if slots < 1 or bound < 1 or limit < 1 or not len(hashes):
         return np.zeros(0, np.int64), np.zeros(len(hashes) + 1, np.int64)
     rows, offsets = (kernel or load()).lookup_entries(
-        view, slots, bound, np.ascontiguousarray(hashes, np.int32), begin, end, limit
+        view,
+        slots,
+        bound,
+        _fixed(hashes, np.int32),
+        max(begin, _MIN_LONG),
+        min(end, _MAX_LONG),
+        limit,
     )
     order = np.argsort(rows, kind="stable")
     starts = np.zeros(len(hashes) + 1, np.int64)
@@ -180,7 +193,7 @@ def relink(
     Raises:
         FormatError: the buffer does not even hold the slots.
     """
-    view = np.frombuffer(buffer, np.uint8)
+    view = _fixed(np.frombuffer(buffer, np.uint8), np.uint8)
     fits = (len(view) - index_file.entry_at(slots, 0)) // index_file.ENTRY_SIZE
     if slots < 1 or index_file.entry_at(slots, 0) > len(view):
         raise FormatError(f"{len(view)} bytes are too few for an index file of {slots} slots")
@@ -199,3 +212,10 @@ def check_sizes(slots: int, max_entries: int) -> None:
             f"no index file can have {slots} slots and {max_entries} entries: it must have at"
             f" least 1 and 2, and be smaller than 2 GiB"
         )
+
+
+def _fixed(array: npt.NDArray[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Return the array as read-only: a kernel is compiled for each kind of array that it meets."""
+    same = np.ascontiguousarray(array, kind).view()
+    same.flags.writeable = False
+    return same

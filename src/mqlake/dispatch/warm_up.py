@@ -19,9 +19,10 @@ from mqlake.storage.memory import MemoryFile
 def load() -> None:
     """Call each kernel once, on a log of one message."""
     properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
-    log = MemoryFile(record.encode(topic="T", body=b"warm up", properties=properties))
-    # Not exact: the search for the first record is a kernel of its own.
-    for batch in SegmentScan(log, 0, 0, log.size, exact=False):
+    message = record.encode(physical_offset=1, topic="T", body=b"warm up", properties=properties)
+    # The search for a record, behind a byte that is none, is a kernel of its own.
+    log = MemoryFile(b"?" + message)
+    for batch in SegmentScan(log, 0, 0, log.size, exact=True):
         queue_entries.group(batch)
         _export(batch)
         _index(batch)

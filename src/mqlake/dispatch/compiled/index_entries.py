@@ -92,11 +92,11 @@ def lookup(buffer, slots, limit, hashes, begin, end, most):
     rows, offsets, found = np.empty(64, np.int32), np.empty(64, np.int64), 0
     file_begin = load_i64(buffer, 0)
     lanes = min(_LANES, len(hashes))
-    row_of, number_of = np.empty(lanes, np.int64), np.full(lanes, _NEW, np.int64)
+    row_of, number_of = np.empty(lanes, np.int64), np.empty(lanes, np.int64)
     limit_of, left_of = np.empty(lanes, np.int64), np.empty(lanes, np.int64)
-    next_row, lane = 0, 0
+    next_row = 0
     for lane in range(lanes):
-        row_of[lane] = next_row
+        row_of[lane], number_of[lane] = next_row, _NEW
         prefetch_read(buffer, _slot_at(hashes[next_row], slots))
         next_row += 1
     lane = 0
