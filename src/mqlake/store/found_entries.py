@@ -9,11 +9,8 @@ from collections.abc import Iterator
 from mqlake.formats import consume_queue, sys_flag
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.properties import decode_properties
-from mqlake.store.log_scan import SMALL, batches, is_small, walk
+from mqlake.store.log_scan import SMALL, Queue, batches, is_small, walk
 from mqlake.store.segments import CommitLog
-
-Queue = tuple[str, int]
-"""A topic and a queue id."""
 
 
 class FoundEntries:
@@ -38,10 +35,6 @@ class FoundEntries:
         """The last queue offset, plus one."""
         return self._queue_offsets[-1] + 1
 
-    def offsets(self) -> Iterator[int]:
-        """Yield the queue offsets, ascending."""
-        return iter(self._queue_offsets)
-
     def physical_offsets(self) -> Iterator[int]:
         """Yield the physical offsets, by queue offset."""
         return iter(self._physical_offsets)
@@ -59,10 +52,16 @@ class FoundEntries:
 
     def get(self, queue_offset: int) -> QueueEntry | None:
         """Return the entry of a queue offset."""
+        found = self.first_from(queue_offset)
+        return found[1] if found and found[0] == queue_offset else None
+
+    def first_from(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
+        """Return the first queue offset from one on that has an entry, and the entry."""
         at = bisect_left(self._queue_offsets, queue_offset)
-        if at == len(self) or self._queue_offsets[at] != queue_offset:
+        if at == len(self):
             return None
-        return QueueEntry(self._physical_offsets[at], self._sizes[at], self._tags_codes[at])
+        entry = QueueEntry(self._physical_offsets[at], self._sizes[at], self._tags_codes[at])
+        return self._queue_offsets[at], entry
 
 
 def scan_entries(

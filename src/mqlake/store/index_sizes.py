@@ -7,6 +7,7 @@ entry's hash names the slot from which a chain must lead to it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from mqlake.formats import index_file
@@ -43,7 +44,7 @@ def find_sizes(view: memoryview, header: IndexHeader) -> Sizes | None:
     usual = list(_usual(len(view)))
     if header.index_count <= 1:
         return usual[0] if usual else None
-    for slots in (*(sizes.slots for sizes in usual), *_candidates(view, header)):
+    for slots in chain((sizes.slots for sizes in usual), _candidates(view, header)):
         max_entries = _max_entries(len(view), slots)
         if max_entries and _agrees(view, slots, max_entries, header.index_count):
             return Sizes(slots, max_entries, is_proven=True)
@@ -93,17 +94,18 @@ def _places_from_end(view: memoryview, pattern: bytes) -> Iterator[int]:
 
 def _agrees(view: memoryview, slots: int, max_entries: int, index_count: int) -> bool:
     """Say whether the first entries, and the last, hang on the chains of their hashes' slots."""
-    last = min(index_count, max_entries) - 1
-    numbers = {*range(1, min(last, _CHECKED_ENTRIES) + 1), last}
-    return all(_is_chained(view, slots, number, index_count) for number in sorted(numbers))
+    above = min(index_count, max_entries)
+    if above <= 1:
+        return False
+    numbers = {*range(1, min(above, _CHECKED_ENTRIES + 1)), above - 1}
+    return all(_is_chained(view, slots, number, above) for number in sorted(numbers))
 
 
-def _is_chained(view: memoryview, slots: int, number: int, index_count: int) -> bool:
+def _is_chained(view: memoryview, slots: int, number: int, above: int) -> bool:
     key_hash = ENTRY.unpack_from(view, index_file.entry_at(slots, number))[0]
     if key_hash < 0:
         return False
     (link,) = SLOT.unpack_from(view, index_file.slot_at(slots, key_hash))
-    above = index_count
     for _ in range(_CHECKED_LINKS):
         if not number <= link < above:
             return False

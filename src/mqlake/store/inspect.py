@@ -9,8 +9,8 @@ from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store import report
 from mqlake.store.beyond_end import find_good_records
 from mqlake.store.config_files import read_config
+from mqlake.store.file_end import end_of_data
 from mqlake.store.log_end import LogEnd, find_end, last_segments_start
-from mqlake.store.log_scan import last_written
 from mqlake.store.queue_files import QueueFiles, queue_ids
 from mqlake.store.snapshot import Snapshot
 
@@ -69,8 +69,10 @@ def _end_damage(snapshot: Snapshot, end: LogEnd, beyond: report.BeyondEndReport)
     _, layout = snapshot.log.check(end.offset)
     following = beyond.ranges[0].offset if beyond.ranges else segment.end
     stop = end.offset + layout.size if layout else min(following, segment.end)
-    if layout is None and stop == segment.end:
-        stop = last_written(snapshot.log, segment, end.offset, stop)
+    file = snapshot.log.file(segment)
+    if layout is None and file and stop == segment.end:
+        start = end.offset - segment.base
+        stop = segment.base + end_of_data(file, start, stop - segment.base)
     reason = FAULT_REASONS[end.fault]
     return [Damage(segment.path, end.offset - segment.base, stop - end.offset, reason)]
 

@@ -37,6 +37,10 @@ _QUEUE = Struct(
 _TIMESTAMP = Struct(">q")
 
 
+Queue = tuple[str, int]
+"""A topic and a queue id."""
+
+
 class Head(NamedTuple):
     """What says where a record belongs; its body has not been checked."""
 
@@ -84,6 +88,18 @@ def head_at(log: CommitLog, offset: int) -> Head | None:
         return None
     fault, layout = record.check(place.view, place.at, place.end, offset, crc=False)
     return None if fault else Step(offset, fault, layout, place).head()
+
+
+def head_of(
+    log: CommitLog, log_end: int, queue: Queue, queue_offset: int, physical_offset: int
+) -> Head | None:
+    """Return the head of the record at a physical offset if it is the message that is expected."""
+    if not log.min_offset <= physical_offset < log_end:
+        return None
+    head = head_at(log, physical_offset)
+    if head is None or (head.topic.decode(), head.queue_id) != queue:
+        return None
+    return head if head.queue_offset == queue_offset else None
 
 
 def walk(log: CommitLog, start: int, end: int, *, crc: bool = False) -> Iterator[Step]:
@@ -163,19 +179,6 @@ def is_small(log: CommitLog, start: int, end: int) -> bool:
         if size > SMALL:
             return False
     return True
-
-
-def last_written(log: CommitLog, segment: Segment, start: int, end: int) -> int:
-    """Return the physical offset behind the last byte in [start, end) that is not zero."""
-    file = log.file(segment)
-    for data, hole in reversed(list(_data(log, segment, start, end))):
-        while file is not None and hole > data:
-            chunk = max(data, hole - _SEARCH_CHUNK)
-            written = file.read(chunk - segment.base, hole - chunk).rstrip(b"\0")
-            if written:
-                return chunk + len(written)
-            hole = chunk
-    return start
 
 
 def _data(log: CommitLog, segment: Segment, start: int, end: int) -> Iterator[tuple[int, int]]:

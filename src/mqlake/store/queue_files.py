@@ -16,13 +16,13 @@ from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import check_topic_name, parse_segment_name
-from mqlake.storage.protocol import Directory
+from mqlake.storage.protocol import Directory, ReadableFile
+from mqlake.store.file_end import end_of_data
 
 DIRECTORY = "consumequeue"
 
 _MOST_MAPPED = 8
 _MOST_QUEUE_ID = 0x7FFFFFFF
-_CHUNK = 1 << 16
 
 
 class QueueFile(NamedTuple):
@@ -74,7 +74,6 @@ class QueueFiles:
 
     Args:
         whole_size: bytes of a whole file, where that is known.
-        with_holes: unwritten entries may stand before written ones: search from the end.
     """
 
     def __init__(
@@ -84,12 +83,10 @@ class QueueFiles:
         queue_id: int,
         *,
         whole_size: int | None = None,
-        with_holes: bool = False,
     ) -> None:
         self._directory = directory
         self._path = f"{DIRECTORY}/{check_topic_name(topic)}/{queue_id}"
         self._views: OrderedDict[str, memoryview] = OrderedDict()
-        self._with_holes = with_holes
         self.files = list(_queue_files(directory, self._path))
         self._firsts = [file.first for file in self.files]
         self.first = self.files[0].first if self.files else 0
@@ -114,6 +111,11 @@ class QueueFiles:
             return None
         return entry
 
+    def is_hole(self, queue_offset: int) -> bool:
+        """Say whether a file has a place for an entry that was never written, not even as blank."""
+        entry = self._read(queue_offset)
+        return entry is not None and not consume_queue.is_written(entry)
+
     def _read(self, queue_offset: int) -> QueueEntry | None:
         number = bisect_right(self._firsts, queue_offset) - 1
         if number < 0 or queue_offset >= self.files[number].end:
@@ -124,13 +126,21 @@ class QueueFiles:
             return None
         return QueueEntry(*consume_queue.ENTRY.unpack_from(view, at))
 
-    def next_written(self, queue_offset: int, end: int) -> tuple[int, QueueEntry] | None:
-        """Return the first written entry of [queue_offset, end) and its queue offset."""
-        for candidate in range(max(queue_offset, self.first), min(end, self.end)):
-            entry = self.entry(candidate)
-            if entry is not None:
-                return candidate, entry
-        return None
+    def written_from(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
+        """Yield queue offset and entry of what was written, from an offset on."""
+        for file in self.files[max(0, bisect_right(self._firsts, queue_offset) - 1) :]:
+            for offset in range(max(queue_offset, file.first), min(file.end, self.end)):
+                entry = self.entry(offset)
+                if entry is not None:
+                    yield offset, entry
+
+    def written_before(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
+        """Yield queue offset and entry of what was written before an offset, last ones first."""
+        for file in reversed(self.files[: bisect_right(self._firsts, queue_offset)]):
+            for offset in range(min(queue_offset, file.end, self.end) - 1, file.first - 1, -1):
+                entry = self.entry(offset)
+                if entry is not None:
+                    yield offset, entry
 
     def first_at_or_after(self, physical_offset: int) -> int:
         """Return the least queue offset whose entry points at or behind a physical offset.
@@ -143,13 +153,12 @@ class QueueFiles:
             if self._read(middle) == consume_queue.BLANK_ENTRY:
                 low = middle + 1
                 continue
-            found = self.next_written(middle, high)
-            if found is None or found[1].physical_offset >= physical_offset:
+            offset, entry = next(self.written_from(middle), (high, None))
+            if entry is None or offset >= high or entry.physical_offset >= physical_offset:
                 high = middle
             else:
-                low = found[0] + 1
-        found = self.next_written(low, self.end)
-        return found[0] if found else self.end
+                low = offset + 1
+        return next(self.written_from(low), (self.end, None))[0]
 
     def damage(self) -> Iterator[Damage]:
         """Yield what is wrong with names and sizes."""
@@ -172,10 +181,9 @@ class QueueFiles:
     def _view(self, file: QueueFile) -> memoryview:
         view = self._views.get(file.name)
         if view is None:
-            try:
-                opened = self._directory.open(f"{self._path}/{file.name}")
-            except StoreError:
-                return memoryview(b"")  # deleted since it was listed
+            opened = self._open(file)
+            if opened is None:
+                return memoryview(b"")
             view = opened.view()
             opened.close()
             self._views[file.name] = view
@@ -183,28 +191,22 @@ class QueueFiles:
                 self._views.popitem(last=False)
         return view
 
-    def _find_end(self) -> int:
-        for file in reversed(self.files):
-            written = self._written(file)
-            if written or file is self.files[0]:
-                return file.first + written
-        return 0
+    def _open(self, file: QueueFile) -> ReadableFile | None:
+        try:
+            return self._directory.open(f"{self._path}/{file.name}")
+        except StoreError:
+            return None  # deleted since it was listed
 
-    def _written(self, file: QueueFile) -> int:
-        """Return how many entries of a file there are up to the last one written."""
-        view = self._view(file)
-        entries = len(view) // ENTRY_SIZE
-        if self._with_holes:
-            return _up_to_last_byte(view[: entries * ENTRY_SIZE])
-        low, high = 0, entries
-        while low < high:
-            middle = (low + high) // 2
-            entry = QueueEntry(*consume_queue.ENTRY.unpack_from(view, middle * ENTRY_SIZE))
-            if consume_queue.is_written(entry):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    def _find_end(self) -> int:
+        """Return the queue offset behind the last entry that is not all zero."""
+        for file in reversed(self.files):
+            opened = self._open(file)
+            if opened is not None:
+                written = end_of_data(opened, 0, file.size // ENTRY_SIZE * ENTRY_SIZE)
+                opened.close()
+                if written:
+                    return file.first + -(-written // ENTRY_SIZE)
+        return self.first
 
 
 def _queue_files(directory: Directory, path: str) -> Iterator[QueueFile]:
@@ -222,12 +224,3 @@ def _distance(files: list[QueueFile]) -> int | None:
     """Return the bytes from one file's start to the next one's, if there are two."""
     distances = [(after.first - file.first) * ENTRY_SIZE for file, after in pairwise(files)]
     return min(distances, default=None)
-
-
-def _up_to_last_byte(view: memoryview) -> int:
-    """Return the number of entries up to the last byte that is not zero."""
-    for start in range((len(view) - 1) // _CHUNK * _CHUNK, -1, -_CHUNK):
-        data = bytes(view[start : start + _CHUNK]).rstrip(b"\0")
-        if data:
-            return -(-(start + len(data)) // ENTRY_SIZE)
-    return 0

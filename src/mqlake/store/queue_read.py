@@ -27,16 +27,16 @@ def get(view: QueueView, offset: int, limit: int, tags: TagFilter) -> GetResult:
     if offset > high:
         return GetResult(Status.OFFSET_OVERFLOW_BADLY, high, low, high, [])
     records: list[Record] = []
-    status, at = Status.NO_MATCHED_MESSAGE, offset
-    while at < high and len(records) < limit:
-        entry = view.entry(at)
-        if entry is None or tags.may_match(view.topic, entry):
-            record = view.record(at)
+    status, following = Status.NO_MATCHED_MESSAGE, high
+    for at, entry in view.entries(offset):
+        if len(records) == limit:
+            following = at
+            break
+        if tags.may_match(view.topic, entry):
+            record = view.record(at, entry)
             if record is None:
                 status = Status.MESSAGE_WAS_REMOVING
             elif tags.matches(record):
                 records.append(record)
-            else:
-                status = Status.NO_MATCHED_MESSAGE
-        at += 1
-    return GetResult(Status.FOUND if records else status, at, low, high, records)
+    status = Status.FOUND if records else status
+    return GetResult(status, following, low, high, records)

@@ -20,7 +20,7 @@ from mqlake.store.detect import Detected, detect
 from mqlake.store.found_entries import Undispatched
 from mqlake.store.index_files import IndexFiles
 from mqlake.store.log_end import LogEnd, find_end, last_written_start, recovery_start
-from mqlake.store.log_scan import head_at
+from mqlake.store.log_scan import Queue, head_of
 from mqlake.store.queue_files import QueueFiles, queue_ids, topic_names
 from mqlake.store.queue_view import QueueView
 from mqlake.store.segments import CommitLog
@@ -28,6 +28,7 @@ from mqlake.store.segments import CommitLog
 ABORT_NAME = "abort"
 CHECKPOINT_NAME = "checkpoint"
 
+_ALWAYS_SCANNED = 8 << 20
 _MOST_VIEWS = 64
 _MOST_TOPICS = 4
 
@@ -89,11 +90,28 @@ class Snapshot:
 
     @cached_property
     def undispatched(self) -> Undispatched:
-        """The stretch of the log whose entries even whole queue files may lack."""
+        """The end of the log, whose entries even whole queue files may lack.
+
+        From where the log was surely dispatched. A little more is always looked at, because it
+        costs little: single queues may be behind others.
+        """
         start, has_entries = self._dispatched
-        if not has_entries:
+        end = self.end.offset
+        if not has_entries or end - self.log.min_offset <= _ALWAYS_SCANNED:
             start = self.log.min_offset
-        return Undispatched(self.log, start, self.end.offset)
+        elif end - start < _ALWAYS_SCANNED:
+            start = min(start, self._boundary_from(end - _ALWAYS_SCANNED))
+        return Undispatched(self.log, start, end)
+
+    def _boundary_from(self, physical_offset: int) -> int:
+        """Return where a record starts, at or not far behind a physical offset."""
+        newest = max(self._queues, key=lambda queue: queue.last_offset)
+        files = QueueFiles(self.directory, *newest.queue)
+        for offset, entry in files.written_from(files.first_at_or_after(physical_offset)):
+            found = entry.physical_offset
+            if head_of(self.log, self.end.offset, newest.queue, offset, found):
+                return found
+        return self.end.offset
 
     @cached_property
     def index(self) -> IndexFiles:
@@ -121,7 +139,7 @@ class Snapshot:
     @cached_property
     def _queues(self) -> list[_Queue]:
         return [
-            _look_at(QueueFiles(self.directory, topic, queue_id), topic, queue_id)
+            _look_at(QueueFiles(self.directory, topic, queue_id), (topic, queue_id))
             for topic in self.topics_with_files
             for queue_id in queue_ids(self.directory, topic)
         ]
@@ -139,9 +157,9 @@ class Snapshot:
     def _newest_entry(self) -> int | None:
         """Return the greatest physical offset that the last entry of a queue rightly names."""
         for queue in sorted(self._queues, key=lambda queue: queue.last_offset, reverse=True):
-            head = head_at(self.log, queue.last_offset)
-            if head and (head.topic.decode(), head.queue_id, head.queue_offset) == queue.last:
-                return queue.last_offset
+            offset = queue.last_offset
+            if head_of(self.log, self.log.limit, queue.queue, queue.last, offset):
+                return offset
         return None
 
     def queue_ids(self, topic: str) -> list[int]:
@@ -163,29 +181,38 @@ class Snapshot:
         return view
 
     def _make_view(self, topic: str, queue_id: int) -> QueueView:
-        files = QueueFiles(
-            self.directory,
-            topic,
-            queue_id,
-            whole_size=self.queue_file_size,
-            with_holes=self.is_crashed,
-        )
-        source = self._source(files, topic)
-        return QueueView(
-            self.log, self.end.offset, topic, queue_id, files, source.entries(topic, queue_id)
-        )
+        files = QueueFiles(self.directory, topic, queue_id, whole_size=self.queue_file_size)
+        ending = self._ending(files, (topic, queue_id))
+        behind = self._source(files, ending, topic).entries(topic, queue_id)
+        following = behind.first_from(ending.offset)
+        if files.files and following and following[0] > ending.offset:
+            # Entries are missing between the files and what was scanned.
+            source = Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
+            behind = source.entries(topic, queue_id)
+        return QueueView(self.log, self.end.offset, topic, queue_id, files, ending.offset, behind)
 
-    def _source(self, files: QueueFiles, topic: str) -> Undispatched:
+    def _ending(self, files: QueueFiles, queue: Queue) -> _Ending:
+        """Return where the entries of a queue's files end that name the queue's own records."""
+        log, log_end = self.log, self.end.offset
+        is_whole, written = True, files.end
+        for offset, entry in files.written_before(files.end):
+            if entry.physical_offset < log.min_offset:
+                return _Ending(offset + 1, log.min_offset, is_whole)
+            if head_of(log, log_end, queue, offset, entry.physical_offset):
+                return _Ending(offset + 1, entry.physical_offset, is_whole)
+            # Entries behind the log's end are rightly dropped: RocketMQ does so when it recovers.
+            is_whole = is_whole and entry.physical_offset >= log_end
+            written = offset
+        return _Ending(written, log.min_offset, is_whole)
+
+    def _source(self, files: QueueFiles, ending: _Ending, topic: str) -> Undispatched:
         """Return the stretch of the log that may have what the files of a queue lack."""
-        if files.has_room:
-            return self.undispatched
         if not files.files:
             return self._whole(topic)
-        last = files.entry(files.end - 1)
-        start = last.physical_offset if last else self.log.min_offset
-        if start >= self.undispatched.start:
+        is_enough = ending.is_whole and files.has_room
+        if is_enough or ending.physical_offset >= self.undispatched.start:
             return self.undispatched
-        return Undispatched(self.log, start, self.end.offset, topic)
+        return Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
 
     def _whole(self, topic: str) -> Undispatched:
         """Return the whole log, asked for one topic."""
@@ -200,21 +227,37 @@ class Snapshot:
         return whole
 
 
+class _Ending(NamedTuple):
+    """Where the files of a queue end.
+
+    Attributes:
+        offset: queue offset behind the last entry that can be believed.
+        physical_offset: what that entry names; the log's start where there is none.
+        is_whole: no entry was left out but those behind the log's end.
+    """
+
+    offset: int
+    physical_offset: int
+    is_whole: bool
+
+
 class _Queue(NamedTuple):
     """What the files of one queue say at first sight."""
 
     sizes: list[int]
-    last: tuple[str, int, int]
-    """Topic, queue id and queue offset of the last entry."""
+    queue: Queue
+    last: int
+    """Queue offset of the last entry."""
     last_offset: int
     """The physical offset it names, -1 without an entry."""
 
 
-def _look_at(files: QueueFiles, topic: str, queue_id: int) -> _Queue:
+def _look_at(files: QueueFiles, queue: Queue) -> _Queue:
     last = files.entry(files.end - 1)
     return _Queue(
         [file.size for file in files.files],
-        (topic, queue_id, files.end - 1),
+        queue,
+        files.end - 1,
         last.physical_offset if last else -1,
     )
 

@@ -22,14 +22,17 @@ class Boundary(enum.Enum):
 def offset_by_time(view: QueueView, milliseconds: int, boundary: Boundary) -> int:
     """Return a queue offset by store time, exact where store times do not decrease."""
     if boundary is Boundary.LOWER:
-        return _first_from(view, milliseconds)
-    following = _first_from(view, milliseconds + 1)
-    last = _last_before(view, following)
+        return _part(view, milliseconds)[1]
+    last, _ = _part(view, milliseconds + 1)
     return view.min_offset if last is None else last
 
 
-def _first_from(view: QueueView, milliseconds: int) -> int:
-    """Return the first queue offset stored at or after a time, the max offset if there is none."""
+def _part(view: QueueView, milliseconds: int) -> tuple[int | None, int]:
+    """Return the last queue offset stored before a time, and the first one stored from it on.
+
+    None, and the queue's max offset, where there are none.
+    """
+    last: int | None = None
     low, high = view.min_offset, view.max_offset
     while low < high:
         middle = (low + high) // 2
@@ -37,14 +40,7 @@ def _first_from(view: QueueView, milliseconds: int) -> int:
         if found is None or found[1].store_timestamp >= milliseconds:
             high = middle
         else:
-            low = found[1].queue_offset + 1
+            last = found[1].queue_offset
+            low = last + 1
     found = next(view.heads(low, view.max_offset), None)
-    return found[1].queue_offset if found else view.max_offset
-
-
-def _last_before(view: QueueView, queue_offset: int) -> int | None:
-    """Return the last queue offset before another one that has a record."""
-    for candidate in range(queue_offset - 1, view.min_offset - 1, -1):
-        if view.head(candidate) is not None:
-            return candidate
-    return None
+    return last, found[1].queue_offset if found else view.max_offset
