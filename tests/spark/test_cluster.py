@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import JobError, StoreError
+from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.session import open_session
+from tests.golden import store
 from tests.spark import tasks
+from tests.spark.files import digests
 from tests.spark.servers import quick_start, standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -67,6 +70,14 @@ def test_a_killed_worker_is_replaced(session: ClassicSession, tmp_path: Path) ->
     jobs = [(str(path), n, str(mark) if n == 1 else "") for n in range(4)]
     assert session.engine.run(tasks.write_piece, jobs, "write") == [tasks.PIECE] * 4
     assert path.read_bytes() == b"".join(bytes([n]) * tasks.PIECE for n in range(4))
+
+
+def test_rebuild(session: ClassicSession, expected: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    golden = store("rmq5-clean").path
+    session.check_shared(out, golden)
+    rebuild(golden, session.engine, out=out, tasks=5)
+    assert digests(out) == expected
 
 
 @pytest.mark.parametrize(

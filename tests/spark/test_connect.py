@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import JobError, StoreError
+from mqlake.jobs.rebuild import rebuild
+from mqlake.spark.dataframe import messages
 from mqlake.spark.session import Session, open_session
+from tests.golden import store
 from tests.spark import tasks
+from tests.spark.files import digests
 from tests.spark.servers import connect_server
 
 pytest.importorskip("grpc", reason="Spark Connect needs the packages of the extra `connect`")
@@ -80,6 +84,19 @@ def test_a_killed_worker_is_replaced(session: Session, tmp_path: Path) -> None:
 def test_a_directory_of_this_machine_is_shared(session: Session, tmp_path: Path) -> None:
     session.check_shared(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rebuild(session: Session, expected: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    rebuild(store("rmq5-clean").path, session.engine, out=out, tasks=5)
+    assert digests(out) == expected
+
+
+def test_messages_as_a_dataframe(session: Session) -> None:
+    golden = store("rmq5-clean")
+    frame = messages(session.spark, golden.path, ["physicalOffset", "msgId"])
+    rows = {row.physicalOffset: row.msgId for row in frame.collect()}
+    assert rows == {m["physicalOffset"]: m["offsetMsgId"] for m in golden.messages()}
 
 
 def test_no_server_is_one_line() -> None:

@@ -50,19 +50,16 @@ def messages(
 
 def _parts(store: Path) -> list[Part]:
     from mqlake.storage.local import LocalDirectory
+    from mqlake.store.reader import StoreReader
     from mqlake.store.segments import CommitLog
-    from mqlake.store.snapshot import Snapshot
 
-    directory = LocalDirectory(store)
-    log = CommitLog(directory)
-    end = Snapshot(directory, log, None).end.offset
-    parts = [
+    with StoreReader.open(store) as reader:
+        end = reader.max_offset
+    return [
         Part(str(store), segment.path, segment.base, min(segment.end, end))
-        for segment in log.segments
+        for segment in CommitLog(LocalDirectory(store)).segments
         if segment.base < end
     ]
-    log.close()
-    return parts
 
 
 def _reader(parts: list[Part], schema: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
