@@ -6,7 +6,10 @@ Kafka: `TimeIndex`.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 ENTRY = Struct(
     ">"
@@ -23,7 +26,7 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-def decode_entry(data: bytes | memoryview, base_offset: int, number: int) -> TimestampOffset:
+def decode_entry(data: ReadableBuffer, base_offset: int, number: int) -> TimestampOffset:
     """Return entry `number`, 0 the first, of a whole file's bytes."""
     timestamp, relative = ENTRY.unpack_from(data, number * ENTRY_SIZE)
     return TimestampOffset(timestamp, base_offset + relative)

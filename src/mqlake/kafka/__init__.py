@@ -1,0 +1,1 @@
+"""Kafka's log directories: segments of batches with their indexes, read or owned."""

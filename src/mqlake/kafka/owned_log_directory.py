@@ -1,0 +1,113 @@
+"""A log directory that this process writes, with Kafka's lock on it. Kafka: `LogManager`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from mqlake.errors import StoreError
+from mqlake.formats.kafka import checkpoint_file
+from mqlake.formats.kafka.file_name import CLEAN_SHUTDOWN, LOCK, is_topic, partition_name
+from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.owned_partition import OwnedPartition
+from mqlake.kafka.settings import Clock, LogSettings, system_clock
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.local_write import fsync_directory, fsync_file, rename_durably
+from mqlake.storage.owner_lock import OwnerLock
+
+_UNKNOWN_BROKER_EPOCH = -1
+
+
+class OwnedLogDirectory:
+    """The log directory that a block owns: no Kafka may run on it.
+
+    At the end of the block, partitions are closed, and the checkpoints and the mark of a clean
+    stop are written, so that Kafka has nothing to recover. After an exception, there is no mark.
+
+    Attributes:
+        root: where it is.
+        is_clean: whether it was stopped in good order before.
+    """
+
+    def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
+        """Name a directory; it is made with the block if it is not there."""
+        self.root = root
+        self.is_clean = True
+        self._clock = clock
+        self._partitions: dict[tuple[str, int], OwnedPartition] = {}
+
+    def __enter__(self) -> Self:
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._lock = OwnerLock(self.root, LOCK)
+        self._lock.__enter__()
+        before = LogDirectory(LocalDirectory(self.root))
+        self.is_clean = before.is_clean or not before.partitions()
+        self._starts = before.checkpoint(checkpoint_file.LOG_START_OFFSETS)
+        self._points = before.checkpoint(checkpoint_file.RECOVERY_POINTS)
+        self._marks = before.checkpoint(checkpoint_file.HIGH_WATERMARKS)
+        (self.root / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+        fsync_directory(self.root)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._close()
+            else:
+                for partition in self._partitions.values():
+                    partition.abandon()
+        finally:
+            self._lock.__exit__(kind, error, trace)
+
+    def partition(
+        self, topic: str, partition: int, settings: LogSettings | None = None
+    ) -> OwnedPartition:
+        """Open a partition, or make it.
+
+        Raises:
+            StoreError: no name for a topic, or a file that cannot be opened or written.
+        """
+        key = (topic, partition)
+        if not is_topic(topic) or not 0 <= partition < 1 << 31:
+            raise StoreError(f"{self.root}: no partition {partition} of a topic {topic[:300]!r}")
+        if key not in self._partitions:
+            self._partitions[key] = OwnedPartition(
+                self.root / partition_name(topic, partition),
+                settings,
+                clock=self._clock,
+                is_clean=self.is_clean,
+                recovery_point=self._points.get(key, 0),
+                log_start_offset=self._starts.get(key, 0),
+            )
+        return self._partitions[key]
+
+    def _close(self) -> None:
+        for key, partition in self._partitions.items():
+            partition.close()
+            self._points[key] = self._marks[key] = partition.log_end_offset
+            self._starts.pop(key, None)
+            if partition.log_start_offset > partition.segments[0].base_offset:
+                self._starts[key] = partition.log_start_offset
+        self._write(checkpoint_file.RECOVERY_POINTS, checkpoint_file.encode_offsets(self._points))
+        self._write(checkpoint_file.LOG_START_OFFSETS, checkpoint_file.encode_offsets(self._starts))
+        self._write(checkpoint_file.HIGH_WATERMARKS, checkpoint_file.encode_offsets(self._marks))
+        # Partitions that were not opened may still need a recovery.
+        opened = set(self._partitions)
+        named = LogDirectory(LocalDirectory(self.root)).partitions()
+        if self.is_clean or all((name.topic, name.partition) in opened for name in named):
+            mark = {"version": 0, "brokerEpoch": _UNKNOWN_BROKER_EPOCH}
+            self._write(CLEAN_SHUTDOWN, msgspec.json.encode(mark))
+
+    def _write(self, name: str, data: bytes) -> None:
+        scratch = self.root / f"{name}.tmp"
+        scratch.write_bytes(data)
+        fsync_file(scratch)
+        rename_durably(scratch, self.root / name)

@@ -1,0 +1,212 @@
+"""A segment that this process writes. Kafka: `LogSegment`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqlake.errors import FormatError
+from mqlake.formats.kafka.batch import MAGIC_V2
+from mqlake.formats.kafka.file_name import Kind, State, file_name
+from mqlake.kafka.batch_walk import BatchWalk
+from mqlake.kafka.errors import OffsetOverflowError
+from mqlake.kafka.index_builder import IndexBuilder
+from mqlake.kafka.leader_epochs import LeaderEpochs
+from mqlake.kafka.log_file import LogFile
+from mqlake.kafka.offset_index import OffsetIndex
+from mqlake.kafka.owned_file import OwnedFile
+from mqlake.kafka.producer_state import ProducerState
+from mqlake.kafka.segment import LogSegment
+from mqlake.kafka.settings import Clock, LogSettings, system_clock
+from mqlake.kafka.time_index import TimeIndex
+from mqlake.kafka.transaction_index import TransactionIndex
+from mqlake.storage.memory import MemoryFile
+
+
+class OwnedSegment(LogSegment):
+    """A segment whose files grow and are cut. Not safe for use by several threads.
+
+    Attributes:
+        directory: where its files are.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        base_offset: int,
+        settings: LogSettings,
+        clock: Clock = system_clock,
+        state: State = State.LIVE,
+    ) -> None:
+        """Open the files; those that are not there are made.
+
+        Raises:
+            StoreError: the log has more than 2^31 - 1 bytes.
+            FormatError: a transaction index of a later version.
+        """
+        self.directory = directory
+        self._settings = settings
+        self._clock = clock
+        paths = {kind: directory / file_name(base_offset, kind, state) for kind in Kind}
+        size = settings.segment_bytes if settings.preallocate else 0
+        self._file = OwnedFile(paths[Kind.LOG], preallocate=size)
+        super().__init__(
+            base_offset,
+            LogFile(self._file, str(paths[Kind.LOG])),
+            OffsetIndex.own(paths[Kind.OFFSET_INDEX], base_offset, settings.segment_index_bytes),
+            TimeIndex.own(paths[Kind.TIME_INDEX], base_offset, settings.segment_index_bytes),
+            TransactionIndex.own(paths[Kind.TRANSACTION_INDEX], base_offset),
+        )
+        self._index = self._new_index()
+        self._created = clock()
+        self._first_timestamp: int | None = None
+
+    def append(self, data: bytes) -> None:
+        """Add whole batches, whose offsets go up from batch to batch.
+
+        Raises:
+            FormatError: not whole batches; nothing was written.
+            OffsetOverflowError: an offset is too far from the base; nothing was written.
+            StoreError: the file would grow beyond 2^31 - 1 bytes; nothing was written.
+            FullIndexError, InvalidOffsetError: the batches were written, but not all of them are
+                in the indexes.
+        """
+        walk = BatchWalk(MemoryFile(data))
+        batches = list(walk)
+        if walk.position != len(data):
+            raise FormatError(f"byte {walk.position}: {walk.fault or 'a batch is cut off'}")
+        for batch in batches:
+            self._check_offset(batch.last_offset)
+        start = self.size
+        self._file.append(data)
+        for batch in batches:
+            self._index.add(batch._replace(position=start + batch.position))
+
+    def should_roll(self, size: int, max_timestamp: int, last_offset: int) -> bool:
+        """Say whether batches of this size (bytes), time and last offset belong elsewhere.
+
+        Kafka: `shouldRoll`.
+        """
+        settings = self._settings
+        waited = self._waited(max_timestamp)
+        return (
+            self.size > settings.segment_bytes - size
+            or (self.size > 0 and waited > settings.segment_ms - settings.segment_jitter_ms)
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or not self.offset_index.can_append(last_offset)
+        )
+
+    def deactivate(self) -> None:
+        """Finish the indexes and cut the files: another segment follows.
+
+        Kafka: `onBecomeInactiveSegment`.
+        """
+        self._index.finish()
+        self.offset_index.trim()
+        self.time_index.trim()
+        self._file.truncate(self.size)
+
+    def activate(self) -> None:
+        """Give the indexes room: this is the last segment, and batches will come."""
+        self.offset_index.grow()
+        self.time_index.grow()
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut off the batches from the one on that holds an offset; return the bytes cut off."""
+        place = self.translate_offset(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
+        self.activate()
+        cut = 0 if place is None else self.size - place.position
+        if place is not None:
+            self._file.truncate(place.position)
+        if not self.size:
+            self._created = self._clock()
+            self._first_timestamp = None
+        self._index = self._new_index()
+        position = self.offset_index.lookup(self._index.largest.offset).position
+        after = self.log.largest_timestamp_after(position)
+        if after.timestamp > self._index.largest.timestamp:
+            self._index.largest = after
+        return cut
+
+    def recover(self, producers: ProducerState, epochs: LeaderEpochs) -> int:
+        """Make the indexes again, and cut the log after its last good batch.
+
+        `producers` and `epochs` are those as of the base offset, and are brought forward. Returns
+        the bytes cut off. Rules: docs/formats/kafka/log_file.md, "Recovery".
+
+        Raises:
+            OffsetOverflowError, InvalidOffsetError, FullIndexError, TransactionStateError: batches
+                that are whole but cannot be in this segment; the indexes are half done.
+        """
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.transaction_index.reset()
+        self._index = self._new_index()
+        valid = 0
+        for batch in self.log.batches(check=True):
+            self._check_offset(batch.last_offset)
+            self._index.add(batch)
+            valid = batch.end
+            if batch.magic < MAGIC_V2:
+                continue
+            epochs.take_in(batch)
+            try:
+                aborted = producers.update(batch, self.log.records)
+            except FormatError:
+                break
+            if aborted is not None:
+                self.transaction_index.append(aborted)
+        cut = self.size - valid
+        self._file.truncate(valid)
+        self.offset_index.trim()
+        self._index.finish()
+        self.time_index.trim()
+        return cut
+
+    def flush(self) -> None:
+        """Return once everything is on the disk."""
+        self._file.flush()
+        self.offset_index.flush()
+        self.time_index.flush()
+        self.transaction_index.flush()
+
+    def close(self) -> None:
+        """Finish the indexes, cut the files to what is in them, and let go of them.
+
+        What is to survive a power cut must be flushed before.
+        """
+        self._index.finish()
+        self.offset_index.close()
+        self.time_index.close()
+        self._file.truncate(self.size)
+        self._file.close()
+        self.transaction_index.close()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are."""
+        self.offset_index.abandon()
+        self.time_index.abandon()
+        self.transaction_index.close()
+        self._file.close()
+
+    def _waited(self, max_timestamp: int) -> int:
+        if self._first_timestamp is None:
+            first = self.log.batch_at(0)
+            self._first_timestamp = None if first is None else first.max_timestamp
+        if self._first_timestamp is not None and self._first_timestamp >= 0:
+            return max_timestamp - self._first_timestamp
+        return self._clock() - self._created
+
+    def _check_offset(self, offset: int) -> None:
+        if not self.offset_index.can_append(offset):
+            raise OffsetOverflowError(
+                f"{self.log.name}: offset {offset} is not within 2^31 of the base"
+                f" {self.base_offset}"
+            )
+
+    def _new_index(self) -> IndexBuilder:
+        interval = self._settings.index_interval_bytes
+        return IndexBuilder(self.offset_index, self.time_index, interval)

@@ -1,0 +1,136 @@
+"""What a partition knows of its producers and their transactions. Kafka: `ProducerStateManager`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from mqlake.formats.kafka.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Batch, Record
+from mqlake.formats.kafka.control_record import ControlType, end_marker
+from mqlake.formats.kafka.producer_snapshot import ProducerEntry
+from mqlake.formats.kafka.transaction_index import AbortedTransaction
+from mqlake.kafka.errors import TransactionStateError
+
+_NONE = -1
+
+
+class Completed(NamedTuple):
+    """A transaction that has ended: its first offset, its marker's, and how."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+class ProducerState:
+    """Producers and open transactions as of an offset, brought forward batch by batch.
+
+    Attributes:
+        producers: by producer id.
+        end_offset: the offset after the last batch taken in.
+    """
+
+    def __init__(self, entries: Iterable[ProducerEntry] = (), end_offset: int = 0) -> None:
+        self.producers = {entry.producer_id: entry for entry in entries}
+        self.end_offset = end_offset
+        self._open = {
+            entry.transaction_first_offset: entry.producer_id
+            for entry in self.producers.values()
+            if entry.transaction_first_offset != _NONE
+        }
+
+    def update(
+        self, batch: Batch, read: Callable[[Batch], list[Record]]
+    ) -> AbortedTransaction | None:
+        """Take in the next batch; return the transaction that it aborts.
+
+        `read` gives the records of a batch, and is asked only for those of control batches.
+        Nothing is checked that the leader has checked when the batch came in.
+
+        Raises:
+            FormatError: a control batch without a readable marker.
+            TransactionStateError: a plain batch in the middle of its producer's transaction.
+        """
+        aborted = self._take_in(batch, read) if batch.has_producer_id else None
+        self.end_offset = batch.next_offset
+        return aborted
+
+    def first_open_offset(self) -> int | None:
+        """Return the first offset of the oldest open transaction. Kafka: `firstUndecidedOffset`."""
+        return min(self._open, default=None)
+
+    def _take_in(
+        self, batch: Batch, read: Callable[[Batch], list[Record]]
+    ) -> AbortedTransaction | None:
+        known = self.producers.get(batch.producer_id)
+        entry = known or _unknown(batch.producer_id)
+        if not batch.is_control:
+            self.producers[batch.producer_id] = self._with_data(entry, batch)
+            return None
+        records = read(batch)
+        if not records:
+            # The cleaner has removed a whole transaction.
+            self.producers[batch.producer_id] = entry
+            return None
+        completed, updated = _with_marker(entry, batch, records[0])
+        self.producers[batch.producer_id] = updated
+        return None if completed is None else self._complete(completed)
+
+    def _with_data(self, entry: ProducerEntry, batch: Batch) -> ProducerEntry:
+        first = entry.transaction_first_offset
+        if first != _NONE and not batch.is_transactional:
+            raise TransactionStateError(
+                f"offset {batch.base_offset} of producer {batch.producer_id} is outside of the"
+                f" transaction that it began at {first}"
+            )
+        if first == _NONE and batch.is_transactional:
+            first = batch.base_offset
+            self._open[first] = batch.producer_id
+        return entry._replace(
+            epoch=batch.producer_epoch,
+            last_sequence=batch.last_sequence,
+            last_offset=batch.last_offset,
+            offset_delta=batch.last_offset - batch.base_offset,
+            timestamp=batch.max_timestamp,
+            transaction_first_offset=first,
+        )
+
+    def _complete(self, completed: Completed) -> AbortedTransaction | None:
+        others = [first for first, id_ in self._open.items() if id_ != completed.producer_id]
+        stable = min(others, default=completed.last_offset + 1)
+        self._open.pop(completed.first_offset, None)
+        if not completed.is_aborted:
+            return None
+        return AbortedTransaction(
+            completed.producer_id, completed.first_offset, completed.last_offset, stable
+        )
+
+
+def _unknown(producer_id: int) -> ProducerEntry:
+    return ProducerEntry(
+        producer_id, NO_PRODUCER_EPOCH, NO_SEQUENCE, _NONE, 0, NO_TIMESTAMP, _NONE, _NONE
+    )
+
+
+def _with_marker(
+    entry: ProducerEntry, batch: Batch, record: Record
+) -> tuple[Completed | None, ProducerEntry]:
+    marker = end_marker(record)
+    completed = None
+    if entry.transaction_first_offset != _NONE:
+        completed = Completed(
+            batch.producer_id,
+            entry.transaction_first_offset,
+            batch.base_offset,
+            marker.kind is ControlType.ABORT,
+        )
+    if entry.epoch != batch.producer_epoch:
+        # What came under another epoch is no longer compared with.
+        entry = entry._replace(last_sequence=NO_SEQUENCE, last_offset=_NONE, offset_delta=0)
+    return completed, entry._replace(
+        epoch=batch.producer_epoch,
+        timestamp=record.timestamp,
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_first_offset=_NONE,
+    )

@@ -1,0 +1,197 @@
+"""One segment of a partition: a log and its indexes. Kafka: `LogSegment`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mqlake.formats.kafka.file_name import Kind, State, file_name
+from mqlake.formats.kafka.offset_index import OffsetPosition
+from mqlake.kafka.batch_walk import SCAN_WINDOW, BatchWalk
+from mqlake.kafka.log_file import BatchPlace, FoundRecord, LogFile
+from mqlake.kafka.offset_index import OffsetIndex
+from mqlake.kafka.time_index import TimeIndex
+from mqlake.kafka.transaction_index import TransactionIndex
+from mqlake.storage.protocol import Directory
+
+# Index entries to try after damage; each costs a read.
+_TRIES = 100
+
+
+class Fetched(NamedTuple):
+    """Bytes from a segment: the batch they begin with, and they themselves."""
+
+    place: BatchPlace
+    data: bytes
+
+
+class LogSegment:
+    """A segment that is read. Look-ups go by the indexes, and answer without them, too.
+
+    Attributes:
+        base_offset: not above any offset in it.
+        log: its batches.
+        offset_index, time_index, transaction_index: empty where there is no file.
+    """
+
+    def __init__(
+        self,
+        base_offset: int,
+        log: LogFile,
+        offset_index: OffsetIndex,
+        time_index: TimeIndex,
+        transaction_index: TransactionIndex,
+    ) -> None:
+        self.base_offset = base_offset
+        self.log = log
+        self.offset_index = offset_index
+        self.time_index = time_index
+        self.transaction_index = transaction_index
+
+    @classmethod
+    def read(
+        cls, directory: Directory, path: str, base_offset: int, state: State = State.LIVE
+    ) -> LogSegment:
+        """Open the files of a segment in the directory `path` for reading.
+
+        Raises:
+            StoreError: there is no `.log` file, or a file cannot be read.
+            FormatError: a transaction index of a later version.
+        """
+
+        def place(kind: Kind) -> str:
+            return f"{path}/{file_name(base_offset, kind, state)}".lstrip("/")
+
+        def content(kind: Kind) -> bytes:
+            if not directory.exists(place(kind)):
+                return b""
+            file = directory.open(place(kind))
+            try:
+                return file.read(0, file.size)
+            finally:
+                file.close()
+
+        name = place(Kind.LOG)
+        return cls(
+            base_offset,
+            LogFile(directory.open(name), name),
+            OffsetIndex(content(Kind.OFFSET_INDEX), base_offset, place(Kind.OFFSET_INDEX)),
+            TimeIndex(content(Kind.TIME_INDEX), base_offset, place(Kind.TIME_INDEX)),
+            TransactionIndex(content(Kind.TRANSACTION_INDEX), base_offset),
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes of log."""
+        return self.log.size
+
+    def translate_offset(self, offset: int) -> BatchPlace | None:
+        """Return the batch that holds an offset, or the first one after it; None at the end.
+
+        Kafka: `translateOffset`.
+        """
+        return self.log.search_offset(offset, self._position_before(offset))
+
+    def position_of(self, offset: int) -> int:
+        """Return where the batch of `translate_offset` starts, else where the good batches end."""
+        walk = self.log.batches(self._position_before(offset))
+        for batch in walk:
+            if batch.last_offset >= offset:
+                return batch.position
+        return walk.position
+
+    def find_offset_by_timestamp(self, timestamp: int, first_offset: int) -> FoundRecord | None:
+        """Return the first record at a time (milliseconds) or later, from an offset on.
+
+        Control records count. Kafka: `findOffsetByTimestamp`.
+
+        Raises:
+            FormatError: a batch that cannot be read.
+        """
+        entry = self.time_index.lookup(timestamp)
+        position = self._position_before(max(entry.offset, first_offset))
+        return self.log.search_timestamp(timestamp, position, first_offset)
+
+    def fetch(
+        self, offset: int, max_bytes: int, *, end: int | None = None, at_least_one: bool = False
+    ) -> Fetched | None:
+        """Return up to `max_bytes` from the batch on that holds an offset; None at the end.
+
+        The last batch may be cut. `end` is a position to stop at; `at_least_one` reads the first
+        batch whole, however large. Kafka: `read`.
+        """
+        place = self.translate_offset(offset)
+        if place is None:
+            return None
+        length = max(max_bytes, place.size) if at_least_one else max_bytes
+        stop = self.size if end is None else min(end, self.size)
+        length = max(0, min(length, stop - place.position))
+        return Fetched(place, self.log.file.read(place.position, length))
+
+    def next_offset(self) -> int:
+        """Return the offset after the last batch. Kafka: `readNextOffset`."""
+        following = self.base_offset
+        for batch in self.log.batches(self._position_before(self.offset_index.last_offset)):
+            following = batch.next_offset
+        return following
+
+    def largest_timestamp(self) -> int:
+        """Return the largest timestamp in milliseconds, -1 for none.
+
+        By the time index, whose last entry has it in all segments that were closed, and by the
+        batches after that.
+        """
+        last = self.time_index.last_entry
+        after = self.log.largest_timestamp_after(self._position_before(last.offset))
+        return max(last.timestamp, after.timestamp)
+
+    def has_overflow(self) -> bool:
+        """Say whether the last offset is too far from the base. Kafka: `hasOverflow`."""
+        following = self.next_offset()
+        return following > self.base_offset and not self.offset_index.can_append(following - 1)
+
+    def sanity_check(self) -> None:
+        """Check the indexes as Kafka does.
+
+        Raises:
+            CorruptIndexError: one contradicts itself.
+        """
+        self.offset_index.sanity_check()
+        self.time_index.sanity_check()
+        self.transaction_index.sanity_check()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.log.file.close()
+
+    def _position_before(self, offset: int) -> int:
+        """Return where to begin to look for an offset; 0 where the index leads astray."""
+        entry = self.offset_index.lookup(offset)
+        return entry.position if self.is_batch(entry) else 0
+
+    def is_batch(self, entry: OffsetPosition) -> bool:
+        """Say whether an index entry points to a batch of the offset that it says."""
+        if entry.position == 0:
+            return True
+        batch = self.log.batch_at(entry.position)
+        return batch is not None and batch.base_offset <= entry.offset <= batch.last_offset
+
+    def resume_after(self, position: int) -> int:
+        """Return where the log goes on after damage at a position, its size if nowhere known.
+
+        Batches are known of by the damaged batch's own length and by the offset index. One counts
+        if its check sum is right.
+        """
+        damaged = self.log.batch_at(position)
+        places = [] if damaged is None else [damaged.end]
+        places += self.offset_index.positions_after(position, _TRIES)
+        for place in sorted(places):
+            if place < self.size and next(BatchWalk(self.log.file, place, check=True), None):
+                return place
+        return self.size
+
+    def is_unwritten(self, position: int) -> bool:
+        """Say whether there are only zeros from a position on, as in a preallocated file."""
+        for start in range(position, self.size, SCAN_WINDOW):
+            if any(self.log.file.read(start, SCAN_WINDOW)):
+                return False
+        return True
