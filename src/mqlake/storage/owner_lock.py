@@ -63,8 +63,8 @@ class OwnerLock:
         StoreError: another process owns the directory, or the lock file cannot be opened.
     """
 
-    def __init__(self, store: Path) -> None:
-        self._path = store / LOCK_NAME
+    def __init__(self, store: Path, name: str = LOCK_NAME) -> None:
+        self._path = store / name
         self._descriptor = -1
 
     def __enter__(self) -> Self:
