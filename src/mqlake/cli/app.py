@@ -1,0 +1,103 @@
+"""The program `mqlake`: its commands, and what becomes of errors.
+
+Exit codes: 0 fine; 1 damage was found (verify) or nothing matched (query); 2 bad usage, or input
+that cannot be read, with one line on stderr that begins with `mqlake: `; 130 interrupted;
+141 the reader of stdout went away. MQLAKE_DEBUG=1 shows the traceback of an error instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from mqlake.cli.commands import export, inspect, query, rebuild, verify
+from mqlake.cli.options import UsageError
+from mqlake.errors import MqlakeError
+
+FAILED = 2
+INTERRUPTED = 128 + 2
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from mqlake import __version__
+        from mqlake.cli.output import write_line
+
+        write_line(f"mqlake {__version__}")
+        raise typer.Exit
+
+
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", is_eager=True, callback=_version
+        ),
+    ] = False,
+) -> None:
+    """Read, verify, query, rebuild and export Apache RocketMQ store directories."""
+
+
+COMMANDS: dict[str, ModuleType] = {
+    "inspect": inspect,
+    "verify": verify,
+    "rebuild": rebuild,
+    "query": query,
+    "export": export,
+}
+
+
+def _examples(lines: Sequence[str]) -> str:
+    # \b: the help formatter keeps the lines of this paragraph as they are.
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+# Help is plain text: importing rich costs more time than printing all of it.
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, callback=_program)
+for _name, _module in COMMANDS.items():
+    app.command(_name, epilog=_examples(_module.EXAMPLES))(getattr(_module, _name))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; return its exit code. A failure is said on stderr, in one line."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(list(arguments), prog_name="mqlake", standalone_mode=False)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("MQLAKE_DEBUG") == "1":
+            raise
+        reason = " ".join(_reason(error, arguments).split())
+        sys.stderr.write(f"mqlake: {reason}\n")
+        return FAILED
+    return code or 0
+
+
+def _reason(error: Exception, arguments: Sequence[str]) -> str:
+    match error:
+        case typer.TyperException():
+            return f"{error.format_message().rstrip('.')} (see {_help_for(arguments)})"
+        case UsageError():
+            return f"{error} (see {_help_for(arguments)})"
+        case MqlakeError():
+            return str(error)
+        case OSError(strerror=str() as problem, filename=str() as name):
+            return f"{name}: {problem}"
+        case _:
+            return f"unexpected {type(error).__name__}: {error} (MQLAKE_DEBUG=1 shows where)"
+
+
+def _help_for(arguments: Sequence[str]) -> str:
+    name = next((argument for argument in arguments if argument in COMMANDS), None)
+    return f"mqlake {name} --help" if name else "mqlake --help"
+
+
+def main() -> None:
+    """Run the program on the arguments of this process."""
+    sys.exit(run(sys.argv[1:]))

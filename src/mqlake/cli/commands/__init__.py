@@ -1,0 +1,1 @@
+"""One module a command. Nothing heavy is imported before a command runs."""

@@ -1,0 +1,64 @@
+"""Write messages to Parquet files: all of them, or those that the filters leave.
+
+The files appear in the new directory when all are complete. Their columns have the names of
+`mqlake query --json`, `bornTimestamp` and `storeTimestamp` as timestamps, `properties` as a map,
+`body` (as stored) as binary; and two more, `tags` and `keys`. Records with a damaged body are left
+out, and named.
+
+JSON: `store`, `output`, `files`, `bytesWritten`, `messages`, `records` (that were looked at),
+`bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
+`reason`), `seconds`.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.engines import open_engine
+from mqlake.cli.output import draw, timed, write_json
+
+EXAMPLES = (
+    "mqlake export /data/rocketmq/store --out /data/messages",
+    "mqlake export /data/rocketmq/store --out paid --topic Orders --tag paid",
+    "mqlake export /data/rocketmq/store --out day --begin 1795206616198 --end 1795206799234",
+)
+
+
+def export(
+    store: shared.Store,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="New or empty directory for the files.")],
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Only messages of this topic; may be repeated.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Only messages with this tag.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="K", help="Only messages with this key, or unique key.")
+    ] = None,
+    begin: shared.Begin = None,
+    end: shared.End = None,
+    engine: shared.Engine = "spark",
+    master: shared.Master = None,
+    progress: shared.Progress = None,
+    json: shared.Json = False,
+) -> int:
+    """Write messages to Parquet files: all of them, or those that the filters leave."""
+    with open_engine(engine, master, progress, reads=store, writes=out) as chosen:
+        from mqlake.jobs.export import export as run
+
+        start = time.perf_counter()
+        report = run(
+            store, chosen, out=out, topics=topic or (), tag=tag, key=key, begin=begin, end=end
+        )
+        seconds = time.perf_counter() - start
+    if json:
+        write_json(timed(report, seconds))
+    else:
+        from mqlake.cli.views.export import view
+
+        draw(view(report, seconds))
+    return 0

@@ -1,0 +1,121 @@
+"""Find messages by id, key, queue offset or time.
+
+Exactly one question is asked: `--id`, or `--topic` with `--key`, `--unique-key`,
+`--queue --offset`, `--queue --time`, or `--begin --end`. Messages come in the order of the commit
+log; for a time range, in the order of their store times. Where an index or queue file lacks the
+end of the log, that part of the log is read, so the answer is complete all the same.
+
+JSON: `messages`, a list of objects with `topic`, `queueId`, `queueOffset`, `physicalOffset`,
+`size`, `bodyCrc`, `sysFlag`, `flag`, `bornTimestamp`, `storeTimestamp`, `bornHost`, `storeHost`,
+`reconsumeTimes`, `preparedTransactionOffset`, `properties`, `body` (as stored, in base64) and
+`msgId`; and `truncated`, true where `--max` has left matches out. With `--queue --offset` also
+`status` (RocketMQ's GetMessageStatus), `nextOffset`, `minOffset`, `maxOffset`. With
+`--queue --time` also `offset`, the queue offset that was found; `messages` has the message there.
+
+Exit code 1 where nothing matched.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.output import draw, write_json
+from mqlake.cli.questions import DEFAULT_MAX, Options, choose
+
+EXAMPLES = (
+    "mqlake query STORE --topic Orders --key order-4711",
+    "mqlake query STORE --id 7F00000100002A9F0000000000000000",
+    "mqlake query STORE --topic Orders --queue 0 --offset 100 --max 10",
+    "mqlake query STORE --topic Orders --queue 0 --time 1795206616198",
+    "mqlake query STORE --topic Orders --begin 1795206616198 --end 1795206799234 --json",
+)
+NOTHING_MATCHED = 1
+
+
+def query(
+    store: shared.Store,
+    topic: Annotated[str | None, typer.Option(help="Topic; needed except with --id.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="K", help="Messages with this key, or unique key.")
+    ] = None,
+    index_type: Annotated[
+        Literal["K", "T"] | None,
+        typer.Option(help="What --key is: a key (K), or tags (T; RocketMQ 5.5 indexes them)."),
+    ] = None,
+    unique_key: Annotated[
+        str | None,
+        typer.Option(metavar="K", help="The message with this unique key, as clients print it."),
+    ] = None,
+    message_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="The message with this offset message id."),
+    ] = None,
+    queue: Annotated[int | None, typer.Option(metavar="Q", min=0, help="Queue id.")] = None,
+    offset: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=shared.LONGEST_TIME,
+            help="Messages of the queue from this queue offset on.",
+        ),
+    ] = None,
+    time: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MS",
+            min=0,
+            max=shared.LONGEST_TIME,
+            help="Queue offset for this store time, in milliseconds since 1970.",
+        ),
+    ] = None,
+    boundary: Annotated[
+        Literal["lower", "upper"] | None,
+        typer.Option(help="First or last of the messages with that time; lower by default."),
+    ] = None,
+    begin: shared.Begin = None,
+    end: shared.End = None,
+    tag: Annotated[str | None, typer.Option(help="Only messages with this tag.")] = None,
+    maximum: Annotated[
+        int | None,
+        typer.Option(
+            "--max", metavar="N", min=1, help=f"Most messages to answer; {DEFAULT_MAX} by default."
+        ),
+    ] = None,
+    json: shared.Json = False,
+) -> int:
+    """Find messages by id, key, queue offset or time."""
+    asked = Options(
+        topic=topic,
+        key=key,
+        index_type=index_type,
+        unique_key=unique_key,
+        id=message_id,
+        queue=queue,
+        offset=offset,
+        time=time,
+        boundary=boundary,
+        begin=begin,
+        end=end,
+        tag=tag,
+        max=maximum,
+    )
+    question = choose(asked)
+
+    from mqlake.store.reader import StoreReader
+
+    with StoreReader.open(store) as reader:
+        answer = question.ask(reader, asked)
+    if json:
+        from mqlake.formats.message_json import to_json
+
+        messages = [to_json(record) for record in answer.records]
+        write_json({"messages": messages, "truncated": answer.truncated, **answer.extra})
+    else:
+        from mqlake.cli.views.messages import view
+
+        draw(view(answer))
+    return 0 if answer.matched else NOTHING_MATCHED

@@ -1,0 +1,83 @@
+"""Build `consumequeue/`, `index/` and `checkpoint` anew from the commit log alone.
+
+In place, the new files are built beside the old ones and take their place when all are complete; no
+broker may own the store meanwhile. With `--out`, the store is only read. A rebuild that is killed
+leaves the store as it was.
+
+JSON: `store`, `output`, `settings` (`dialect`, `queueFileSize`, `hashSlots`, `maxIndex`,
+`delayLevels`), `logEnd` (physical offset), `bytesScanned`, `records` and `recordsBeyond` (good
+records behind the log's end, which get no entries), `queues`, `queueEntries`, `blankEntries`,
+`indexFiles`, `indexEntries`, `refused` (records whose place in a queue is taken), `passes`,
+`damage` (objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.engines import open_engine
+from mqlake.cli.output import draw, timed, write_json
+
+EXAMPLES = (
+    "mqlake rebuild /data/rocketmq/store",
+    "mqlake rebuild /data/rocketmq/store --out /data/derived --engine local",
+    "mqlake rebuild /data/rocketmq/store --dialect 5.3 --hash-slots 5000000",
+)
+FROM_FILES = "; without it, as in the existing files, else RocketMQ's default."
+
+
+def rebuild(
+    store: shared.Store,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Build in this new or empty directory; without it, in place.",
+        ),
+    ] = None,
+    hash_slots: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Hash slots of an index file" + FROM_FILES),
+    ] = None,
+    max_index: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=2, help="Entries of an index file" + FROM_FILES),
+    ] = None,
+    queue_file_size: Annotated[
+        int | None,
+        typer.Option(metavar="BYTES", min=20, help="Size of a queue file" + FROM_FILES),
+    ] = None,
+    dialect: shared.Dialect = None,
+    engine: shared.Engine = "spark",
+    master: shared.Master = None,
+    progress: shared.Progress = None,
+    json: shared.Json = False,
+) -> int:
+    """Build consumequeue/, index/ and checkpoint anew from the commit log alone."""
+    with open_engine(engine, master, progress, reads=store, writes=out or store) as chosen:
+        from mqlake.formats.dialect import Dialect
+        from mqlake.jobs.rebuild import rebuild as run
+
+        start = time.perf_counter()
+        report = run(
+            store,
+            chosen,
+            out=out,
+            dialect=Dialect(dialect) if dialect else None,
+            queue_file_size=queue_file_size,
+            hash_slots=hash_slots,
+            max_index=max_index,
+        )
+        seconds = time.perf_counter() - start
+    if json:
+        write_json(timed(report, seconds))
+    else:
+        from mqlake.cli.views.rebuild import view
+
+        draw(view(report, seconds))
+    return 0

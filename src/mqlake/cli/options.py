@@ -1,0 +1,78 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from mqlake.errors import MqlakeError
+
+LONGEST_TIME = (1 << 63) - 1
+
+
+class UsageError(MqlakeError):
+    """Options that do not go together."""
+
+
+Store = Annotated[
+    Path,
+    typer.Argument(
+        metavar="STORE",
+        help="RocketMQ store directory, the one that holds commitlog/.",
+        show_default=False,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Write one JSON object to stdout, and nothing else."),
+]
+EngineName = Literal["spark", "local"]
+Engine = Annotated[
+    EngineName,
+    typer.Option("--engine", help="Run on Spark, or on the threads of this process."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Spark master, such as spark://host:7077; without it, Spark runs on this machine.",
+    ),
+]
+Progress = Annotated[
+    bool | None,
+    typer.Option(
+        "--progress/--no-progress",
+        help="Show progress on stderr; without either, only where stderr is a terminal.",
+        show_default=False,
+    ),
+]
+Dialect = Annotated[
+    Literal["5.5", "5.3", "4.9"] | None,
+    typer.Option(
+        "--dialect",
+        help="RocketMQ version whose index rules hold; without it, read off the store.",
+    ),
+]
+Begin = Annotated[
+    int | None,
+    typer.Option(
+        "--begin",
+        metavar="MS",
+        min=0,
+        max=LONGEST_TIME,
+        help="Earliest store time, in milliseconds since 1970.",
+    ),
+]
+End = Annotated[
+    int | None,
+    typer.Option(
+        "--end",
+        metavar="MS",
+        min=0,
+        max=LONGEST_TIME,
+        help="Latest store time, in milliseconds since 1970, included.",
+    ),
+]

@@ -1,0 +1,72 @@
+"""Stdout: JSON for programs, text for people. Everything a command answers leaves through here.
+
+JSON is one object on one line, in UTF-8 whatever the locale. Text is drawn by rich, which is
+imported only then: with colours and fitted to the width where stdout is a terminal, plain and
+unfolded where it is not.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+PIPE_CLOSED = 128 + 13
+UNFOLDED_WIDTH = 1 << 16
+
+
+def write_json(value: object) -> None:
+    """Write a value as one line of JSON."""
+    import msgspec
+
+    _write(msgspec.json.encode(value) + b"\n")
+
+
+def timed(report: object, seconds: float) -> dict[str, object]:
+    """Return the JSON object of a job's report, with the seconds the job took."""
+    import msgspec
+
+    return {**msgspec.to_builtins(report), "seconds": round(seconds, 3)}
+
+
+def write_line(line: str) -> None:
+    """Write one line of text."""
+    _write(f"{line}\n".encode(sys.stdout.encoding or "utf-8", "replace"))
+
+
+def draw(parts: Iterable[RenderableType]) -> None:
+    """Draw tables and lines for a person, one below the other."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    page = io.StringIO()
+    console = Console(
+        file=page,
+        force_terminal=terminal,
+        width=None if terminal else UNFOLDED_WIDTH,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+    for part in parts:
+        console.print(part)
+    for line in page.getvalue().splitlines():
+        write_line(line.rstrip())
+
+
+def _write(data: bytes) -> None:
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more when it exits: let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(PIPE_CLOSED) from None

@@ -1,0 +1,175 @@
+"""Which question the options of `query` ask, and the store's answer to it.
+
+RocketMQ: `DefaultMessageStore.queryMessage`, `getMessage`, `getOffsetInQueueByTime`,
+`lookMessageByOffset` answer the same questions in a running broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from mqlake.cli.options import LONGEST_TIME, UsageError
+
+if TYPE_CHECKING:
+    from mqlake.formats.record import Record
+    from mqlake.store.reader import StoreReader
+
+DEFAULT_MAX = 64
+
+
+class Options(NamedTuple):
+    """What was given on the command line; None where an option was not."""
+
+    topic: str | None = None
+    key: str | None = None
+    index_type: Literal["K", "T"] | None = None
+    unique_key: str | None = None
+    id: str | None = None
+    queue: int | None = None
+    offset: int | None = None
+    time: int | None = None
+    boundary: Literal["lower", "upper"] | None = None
+    begin: int | None = None
+    end: int | None = None
+    tag: str | None = None
+    max: int | None = None
+
+    @property
+    def limit(self) -> int:
+        """Most messages to answer."""
+        return DEFAULT_MAX if self.max is None else self.max
+
+
+class Answer(NamedTuple):
+    """The messages that matched, and whether the limit has cut them.
+
+    Attributes:
+        extra: further members of the JSON object, such as `offset` for a question by time.
+        matched: whether the store had what was asked for.
+    """
+
+    records: list[Record]
+    truncated: bool
+    matched: bool
+    extra: dict[str, Any]
+
+
+class Question(NamedTuple):
+    """One form of query: the options that ask it, needs topic, and may be refined by."""
+
+    marks: tuple[str, ...]
+    needs: tuple[str, ...]
+    optional: tuple[str, ...]
+    ask: Callable[[StoreReader, Options], Answer]
+
+
+def choose(options: Options) -> Question:
+    """Return the question that the options ask.
+
+    Raises:
+        UsageError: the options ask none, or do not go together; the message says why.
+    """
+    given = {name for name, value in options._asdict().items() if value is not None}
+    question = next((form for form in QUESTIONS if given.issuperset(form.marks)), None)
+    if question is None:
+        raise UsageError(_what_is_open(given))
+    if missing := [name for name in question.needs if name not in given]:
+        raise UsageError(f"{_flags(question.marks)} needs {_flags(missing)}")
+    surplus = given.difference(question.marks, question.needs, question.optional)
+    if surplus:
+        raise UsageError(
+            f"{_flags(sorted(surplus))} cannot be combined with {_flags(question.marks)}"
+        )
+    return question
+
+
+def _what_is_open(given: set[str]) -> str:
+    if "queue" in given:
+        return "--queue needs --offset N or --time MS"
+    for name, partner in (("begin", "end"), ("end", "begin")):
+        if name in given:
+            return f"--{name} needs --{partner}, or a --key whose messages it narrows"
+    for name in ("offset", "time"):
+        if name in given:
+            return f"--{name} needs --queue Q"
+    return (
+        "say what to look for: --id ID; or --topic T with --key K, --unique-key K, "
+        "--queue Q --offset N, --queue Q --time MS, or --begin MS --end MS"
+    )
+
+
+def _flags(names: Iterable[str]) -> str:
+    return " ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _found(records: list[Record], truncated: bool = False, **extra: Any) -> Answer:
+    return Answer(records, truncated, bool(records), extra)
+
+
+def _by_id(reader: StoreReader, options: Options) -> Answer:
+    record = reader.by_message_id(options.id or "")
+    if record is None or options.topic not in (None, record.topic):
+        return _found([])
+    return _found([record])
+
+
+def _by_key(reader: StoreReader, options: Options) -> Answer:
+    result = reader.by_key(
+        options.topic or "",
+        options.key or "",
+        begin=options.begin or 0,
+        end=LONGEST_TIME if options.end is None else options.end,
+        max=options.limit,
+        index_type=options.index_type,
+    )
+    return _found(result.records, result.truncated)
+
+
+def _by_unique_key(reader: StoreReader, options: Options) -> Answer:
+    record = reader.by_unique_key(options.topic or "", options.unique_key or "")
+    return _found([] if record is None else [record])
+
+
+def _by_offset(reader: StoreReader, options: Options) -> Answer:
+    result = reader.get(
+        options.topic or "", options.queue or 0, options.offset or 0, options.limit, options.tag
+    )
+    return _found(
+        result.records,
+        truncated=result.next_offset < result.max_offset,
+        status=result.status,
+        nextOffset=result.next_offset,
+        minOffset=result.min_offset,
+        maxOffset=result.max_offset,
+    )
+
+
+def _by_time(reader: StoreReader, options: Options) -> Answer:
+    topic, queue = options.topic or "", options.queue or 0
+    offset = reader.offset_by_time(topic, queue, options.time or 0, options.boundary or "lower")
+    records = reader.get(topic, queue, offset, 1).records
+    exists = queue in reader.queues(topic)
+    return Answer(records, truncated=False, matched=exists, extra={"offset": offset})
+
+
+def _by_time_range(reader: StoreReader, options: Options) -> Answer:
+    result = reader.by_time_range(
+        options.topic or "",
+        options.begin or 0,
+        LONGEST_TIME if options.end is None else options.end,
+        max=options.limit,
+        tag=options.tag,
+    )
+    return _found(result.records, result.truncated)
+
+
+# The first whose marks are all given is the one that is asked.
+QUESTIONS = (
+    Question(("id",), (), ("topic",), _by_id),
+    Question(("key",), ("topic",), ("begin", "end", "max", "index_type"), _by_key),
+    Question(("unique_key",), ("topic",), (), _by_unique_key),
+    Question(("queue", "offset"), ("topic",), ("max", "tag"), _by_offset),
+    Question(("queue", "time"), ("topic",), ("boundary",), _by_time),
+    Question(("begin", "end"), ("topic",), ("max", "tag"), _by_time_range),
+)

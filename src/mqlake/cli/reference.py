@@ -1,0 +1,63 @@
+"""Write the reference page of the command line: `python -m mqlake.cli.reference > docs/cli.md`.
+
+The page is made of the program's own help and the docstrings of the commands' modules.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from contextlib import redirect_stdout
+
+import typer
+
+from mqlake.cli.app import COMMANDS, app
+
+WIDTH = 96
+
+HEAD = """\
+# The command line
+
+*For everyone who runs `mqlake` in a shell or from a program.
+Made by `python -m mqlake.cli.reference > docs/cli.md`; do not edit.*
+
+Every command takes a store directory, the one that holds `commitlog/`. Reading never changes a
+byte of it; only `rebuild` without `--out` writes into it, and only the files that RocketMQ derives
+from the commit log.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | fine |
+| 1 | damage was found (`verify`), or nothing matched (`query`) |
+| 2 | bad usage, or input that cannot be read: one line on stderr says why |
+| 130 | interrupted |
+| 141 | whoever read stdout went away |
+
+With `--json`, stdout has one JSON object on one line and nothing else. Times are milliseconds since
+1970 in options and in JSON; text shows local time as well. Progress and errors go to stderr.
+`MQLAKE_DEBUG=1` shows the traceback of an error.
+"""
+
+
+def page() -> str:
+    """Return the page in Markdown."""
+    parts = [HEAD, _help([])]
+    for name, module in COMMANDS.items():
+        parts += [f"## mqlake {name}\n", f"{module.__doc__}", _help([name])]
+    return "\n".join(parts)
+
+
+def _help(command: list[str]) -> str:
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        typer.main.get_command(app).main(
+            [*command, "--help"],
+            prog_name="mqlake",
+            standalone_mode=False,
+            terminal_width=WIDTH,
+        )
+    return f"```text\n{shown.getvalue()}```\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

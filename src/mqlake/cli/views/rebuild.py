@@ -1,0 +1,42 @@
+"""What a rebuild made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mqlake.cli.text import count, printable, rate, size
+from mqlake.cli.views import damage
+from mqlake.cli.views.tables import named_values
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from mqlake.jobs.rebuild import RebuildReport
+
+
+def view(report: RebuildReport, seconds: float) -> Iterator[RenderableType]:
+    """Yield what was read and made, and what was wrong with the log."""
+    settings = report.settings
+    entries = count(report.queue_entries, "entry", "entries")
+    indexed = count(report.index_entries, "entry", "entries")
+    values = [
+        ("read", f"{size(report.bytes_scanned)} of commit log, up to offset {report.log_end:,}"),
+        ("records", f"{report.records:,}"),
+        (
+            "queues",
+            f"{report.queues:,} with {entries}, in files of {settings.queue_file_size:,} bytes",
+        ),
+        ("index", f"{count(report.index_files, 'file')} with {indexed}"),
+        ("dialect", f"RocketMQ {settings.dialect.value}"),
+        ("took", f"{seconds:.2f} s, {rate(report.bytes_scanned, seconds)}"),
+        ("built in", printable(report.output)),
+    ]
+    if report.records_beyond:
+        beyond = count(report.records_beyond, "good record")
+        values.append(("left out", f"{beyond} behind the end of the log, as in RocketMQ"))
+    if report.refused:
+        refused = count(report.refused, "record")
+        values.append(("refused", f"{refused} whose place in the queue is taken or impossible"))
+    yield named_values(values)
+    yield from damage.view(report.damage)

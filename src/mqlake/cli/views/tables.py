@@ -1,0 +1,54 @@
+"""The two shapes that all views use: a table of rows, and a list of named values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+NUMBER = "right"
+TEXT = "left"
+
+
+def rows(title: str, columns: Sequence[tuple[str, str]]) -> Table:
+    """Return an empty table with a title; columns are (name, NUMBER or TEXT)."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+    )
+    for name, kind in columns:
+        right = kind == NUMBER
+        table.add_column(
+            name,
+            justify="right" if right else "left",
+            no_wrap=right,
+            overflow="fold",
+            header_style="dim",
+        )
+    return table
+
+
+def named_values(values: Sequence[tuple[str, str | Text]]) -> Table:
+    """Return a table of names and values, without lines."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in values:
+        table.add_row(name, value)
+    return table
+
+
+def good(text: str) -> Text:
+    """Return a line that says that all is well."""
+    return Text(text, style="green")
+
+
+def bad(text: str) -> Text:
+    """Return a line that says that something is damaged or missing."""
+    return Text(text, style="red")
+
+
+def note(text: str) -> Text:
+    """Return a line that explains."""
+    return Text(text, style="dim")
