@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +27,6 @@ def test_intervals_are_the_set_of_their_numbers(
     assert asked - model == numbers(Intervals(intervals.missing(start, start + length)))
     assert bool(asked & model) == intervals.overlaps(start, start + length)
     stretches = list(intervals)
-    assert all(a[1] < b[0] for a, b in zip(stretches, stretches[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in pairwise(stretches))
     if model:
         assert (min(model), max(model) + 1) == (intervals.first, intervals.end)

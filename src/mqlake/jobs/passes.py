@@ -22,7 +22,8 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.intervals import Interval, Intervals
 from mqlake.jobs.log_end import log_end
 from mqlake.jobs.queue_runs import Queue
-from mqlake.jobs.splits import Job, clip, join_gaps, stitch
+from mqlake.jobs.source import Source
+from mqlake.jobs.splits import Job, clip, jobs_of, join_gaps, run_until_met
 from mqlake.jobs.stage_queues import QueueJob, QueuePart, build_queues
 from mqlake.store.segments import CommitLog
 
@@ -52,25 +53,21 @@ class Outcome(msgspec.Struct, frozen=True):
     passes: int
 
 
-def run_passes(
-    engine: Engine, log: CommitLog, jobs: list[Job], template: QueueJob, recovery_start: int
-) -> Outcome:
+def run_passes(engine: Engine, source: Source, jobs: list[Job], template: QueueJob) -> Outcome:
     """Run stage one until a pass confirms what it was started with.
 
     `template` is a job without splits, whose two directories exist and are empty.
     """
     stage = _Stage(engine, template)
-    parts = stage.run(jobs)
-    while fixed := stitch([part.scanned for part in parts]):
-        jobs = fixed
-        parts = stage.run(jobs)
+    parts = run_until_met(stage.run, jobs)
+    jobs = jobs_of(parts)
     gaps = join_gaps([part.scanned for part in parts])
-    end = log_end(log, gaps, recovery_start)
+    end = log_end(source.log, gaps, source.recovery_start)
     seen = _records(parts)
     if any(part.last_record >= end for part in parts):
         jobs = clip(jobs, end)
         parts = stage.run(jobs)
-    lost = _lost(log, gaps, end)
+    lost = _lost(source.log, gaps, end)
     if believable := _believable(parts, lost):
         parts = stage.run(jobs, believable=believable)
     taken = _taken(parts)
@@ -107,7 +104,7 @@ class _Stage:
 
 
 def _records(parts: Iterable[QueuePart]) -> int:
-    return sum(part.records for part in parts)
+    return sum(part.records - part.damaged_bodies for part in parts)
 
 
 def queue_offsets(parts: Iterable[QueuePart]) -> dict[Queue, Intervals]:

@@ -21,15 +21,14 @@ from mqlake.jobs.log_end import damage
 from mqlake.jobs.passes import Outcome, queue_offsets, run_passes
 from mqlake.jobs.queue_files import QueueFiles
 from mqlake.jobs.settings import Settings, settle
+from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits import plan, spans
 from mqlake.jobs.stage_index import IndexPart, build_index
 from mqlake.jobs.stage_queues import QueueJob, QueuePart
 from mqlake.jobs.swap import Exchange, require_empty
-from mqlake.storage.local import LocalDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import OwnerLock
 from mqlake.store.segments import CommitLog
-from mqlake.store.snapshot import Snapshot
 
 _BLANKS_ALLOWED = 1 << 20
 
@@ -101,50 +100,38 @@ def rebuild(
         FormatError: sizes that no file can have.
         JobError: `out` is not empty, or the store is beyond a rebuild.
     """
-    store = store.absolute()
-    directory = LocalDirectory(store)
-    if not directory.is_directory("commitlog"):
-        raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
-    if out is not None:
-        out = out.absolute()
-        require_empty(out)
-    log = CommitLog(directory)
-    snapshot = Snapshot(directory, log, dialect)
-    settings = settle(
-        snapshot,
-        queue_file_size=queue_file_size,
-        hash_slots=hash_slots,
-        max_index=max_index,
-        delay_levels=delay_levels,
-    )
-    with OwnerLock(store) if out is None else nullcontext():
-        exchange = Exchange(store if out is None else out)
-        exchange.begin()
-        try:
-            report = _build(directory, snapshot, engine, settings, exchange, tasks)
-            exchange.commit()
-        except BaseException:
-            exchange.discard()
-            raise
-        finally:
-            log.close()
+    with open_source(store, dialect) as source:
+        settings = settle(
+            source.snapshot,
+            queue_file_size=queue_file_size,
+            hash_slots=hash_slots,
+            max_index=max_index,
+            delay_levels=delay_levels,
+        )
+        if out is not None:
+            out = out.absolute()
+            require_empty(out)
+        target = source.directory.root if out is None else out
+        with OwnerLock(target) if out is None else nullcontext():
+            exchange = Exchange(target)
+            exchange.begin()
+            try:
+                report = _build(engine, source, settings, exchange, tasks)
+                exchange.commit()
+            except BaseException:
+                exchange.discard()
+                raise
     return report
 
 
 def _build(
-    store: LocalDirectory,
-    snapshot: Snapshot,
-    engine: Engine,
-    settings: Settings,
-    exchange: Exchange,
-    tasks: int | None,
+    engine: Engine, source: Source, settings: Settings, exchange: Exchange, tasks: int | None
 ) -> RebuildReport:
-    log = snapshot.log
     keys = exchange.work / "keys"
     keys.mkdir()
-    covered = spans(log)
+    covered = spans(source.log)
     template = QueueJob(
-        str(store.root),
+        source.path,
         (),
         str(exchange.new),
         str(keys),
@@ -152,18 +139,17 @@ def _build(
         settings.dialect,
         settings.delay_levels,
     )
-    jobs = plan(covered, engine.parallelism, tasks)
-    outcome = run_passes(engine, log, jobs, template, snapshot._dispatched[0])
+    outcome = run_passes(engine, source, plan(covered, engine.parallelism, tasks), template)
+    parts = outcome.parts
     blanks = _fill(exchange.new, settings.queue_file_size, outcome)
+    indexes = _index(engine, parts, exchange, settings)
+    stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
     (exchange.new / "consumequeue").mkdir(exist_ok=True)
-    indexes = _index(engine, outcome, exchange, settings)
-    stamp = _checkpoint(outcome.parts, indexes, snapshot.checkpoint or Checkpoint())
     (exchange.new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
     sync_tree(exchange.new)
-    parts = outcome.parts
     last_record = max((part.last_record for part in parts), default=-1)
     return RebuildReport(
-        store=str(store.root),
+        store=source.path,
         output=str(exchange.target),
         settings=settings,
         log_end=outcome.log_end,
@@ -177,7 +163,7 @@ def _build(
         index_entries=sum(part.header.index_count - 1 for part in indexes),
         refused=sum(part.refused_count for part in parts),
         passes=outcome.passes,
-        damage=damage(log, outcome.gaps, last_record) + list(_refused(log, parts)),
+        damage=damage(source.log, outcome.gaps, last_record) + list(_refused(source.log, parts)),
     )
 
 
@@ -212,12 +198,11 @@ def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
 
 
 def _index(
-    engine: Engine, outcome: Outcome, exchange: Exchange, settings: Settings
+    engine: Engine, parts: Sequence[QueuePart], exchange: Exchange, settings: Settings
 ) -> list[IndexPart]:
     scratch, target = exchange.work / "index", exchange.new / "index"
     scratch.mkdir()
     target.mkdir()
-    parts = outcome.parts
     last_record = max((part.last_record for part in parts), default=-1)
     last_keyed = max((part.last_keyed for part in parts), default=-1)
     jobs = stage_index.plan(

@@ -8,7 +8,8 @@ with the true boundary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -88,6 +89,18 @@ class Scanned(msgspec.Struct, frozen=True):
 Job = tuple[Split, ...]
 
 
+class Part(Protocol):
+    """What a task over splits returns, besides its own."""
+
+    @property
+    def scanned(self) -> list[Scanned]:
+        """How its scans went, in the order of its splits."""
+        ...
+
+
+P = TypeVar("P", bound=Part)
+
+
 def plan(spans: Sequence[Span], parallelism: int, count: int | None = None) -> list[Job]:
     """Cut the segments into about equal shares, one a task; `count` asks for a number of them.
 
@@ -158,6 +171,21 @@ def stitch(jobs: Sequence[Sequence[Scanned]]) -> list[Job] | None:
                 if boundary < end:
                     fixed[-1].append(Split(split.segment, boundary, end, exact=True))
     return [tuple(job) for job in fixed if job] if broken else None
+
+
+def run_until_met(run: Callable[[Sequence[Job]], list[P]], jobs: list[Job]) -> list[P]:
+    """Run a pass over the jobs, and again while neighbouring splits did not meet."""
+    while True:
+        parts = run(jobs)
+        fixed = stitch([part.scanned for part in parts])
+        if fixed is None:
+            return parts
+        jobs = fixed
+
+
+def jobs_of(parts: Sequence[Part]) -> list[Job]:
+    """Return the jobs of a pass from what its tasks returned."""
+    return [tuple(scanned.split for scanned in part.scanned) for part in parts]
 
 
 def _meets(before: Scanned | None, scanned: Scanned, boundary: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan
 from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import Fault
 from mqlake.jobs.claims import Claims, Refused
 from mqlake.jobs.intervals import Interval
 from mqlake.jobs.queue_files import QueueFiles
@@ -54,6 +55,7 @@ class QueuePart(msgspec.Struct):
     spill: Spill
     stated: dict[Queue, list[Interval]]
     records: int = 0
+    damaged_bodies: int = 0
     entries: int = 0
     keys: int = 0
     refused_count: int = 0
@@ -108,6 +110,7 @@ def _take(
     )
     spill.write(Keys(keys["hash"], np.repeat(offsets, counts), np.repeat(times, counts)))
     part.records += len(records)
+    part.damaged_bodies += int(np.count_nonzero(records["fault"] == Fault.CRC))
     part.keys += len(keys)
     part.last_record, part.last_record_time = int(offsets[-1]), int(times[-1])
     if len(keys):

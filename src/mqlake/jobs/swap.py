@@ -88,17 +88,17 @@ class Exchange:
             rename_durably(new, target)
 
 
-def require_empty(directory: Path) -> None:
-    """Make `directory` if it is absent.
+def require_empty(directory: Path, besides: str = SCRATCH) -> None:
+    """Make `directory` if it is absent; it may hold what a killed job of the kind left.
 
     Raises:
-        JobError: it holds anything but what a killed rebuild into it left, or is no directory.
+        JobError: it holds something else, or is no directory.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         names = sorted(path.name for path in directory.iterdir())
     except OSError as error:
         raise JobError(f"{directory}: {error.strerror}") from error
-    others = [name for name in names if name != SCRATCH]
-    if others and not (directory / SCRATCH / _READY).exists():
+    others = [name for name in names if name != besides]
+    if others and not (directory / besides / _READY).exists():
         raise JobError(f"{directory}: not empty (it has {others[0]!r}); give a new directory")

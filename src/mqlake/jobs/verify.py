@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from mqlake.dispatch.gap import Gap
-from mqlake.errors import JobError
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
@@ -31,12 +30,11 @@ from mqlake.jobs.findings import EntryFindings, merged
 from mqlake.jobs.intervals import Interval, Intervals
 from mqlake.jobs.log_end import damage, log_end
 from mqlake.jobs.queue_runs import Queue
-from mqlake.jobs.splits import Job, clip, join_gaps, plan, spans, stitch
+from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
 from mqlake.jobs.verify_splits import VerifyJob, VerifyPart, verify_splits
-from mqlake.storage.local import LocalDirectory
 from mqlake.store.queue_files import queue_ids, topic_names
 from mqlake.store.segments import CommitLog
-from mqlake.store.snapshot import Snapshot
 
 
 class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,8 +44,8 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
         ok: nothing is damaged, missing, wrong or dangling.
         log_end: physical offset where RocketMQ ends the log, bytes.
         bytes_scanned: bytes of the log, holes left out.
-        records: records before the log end, those with a damaged body included.
-        records_beyond: records behind it.
+        records: good records before the log end.
+        records_beyond: good records behind it.
         damaged_bodies: records whose body has the wrong checksum, before the log end.
         queues, index_files: how many there are.
         queue_entries, index_entries: the entries against the records.
@@ -91,61 +89,43 @@ def verify(
         StoreError: the store cannot be read.
         JobError: it has no commit log.
     """
-    directory = LocalDirectory(store.absolute())
-    if not directory.is_directory("commitlog"):
-        raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
-    log = CommitLog(directory)
-    try:
-        snapshot = Snapshot(directory, log, dialect)
-        return _Verification(engine, snapshot, directory, delay_levels).run(tasks)
-    finally:
-        log.close()
+    with open_source(store, dialect) as source:
+        return _Verification(engine, source, delay_levels).run(tasks)
 
 
 class _Verification:
-    def __init__(
-        self,
-        engine: Engine,
-        snapshot: Snapshot,
-        store: LocalDirectory,
-        delay_levels: tuple[int, ...],
-    ) -> None:
+    def __init__(self, engine: Engine, source: Source, delay_levels: tuple[int, ...]) -> None:
         self._engine = engine
-        self._snapshot = snapshot
-        self._store = store
-        self._log = snapshot.log
+        self._source = source
+        self._log = source.log
         self._delay_levels = delay_levels
+        self._index: list[IndexPlan] = []
         self._end = self._log.limit
 
     def run(self, tasks: int | None) -> VerifyReport:
-        index_jobs, found = plan_index(self._store)
+        index_jobs, found = plan_index(self._source.directory)
         checks = self._engine.run(check_index_file, index_jobs, "index files")
-        index = [check.plan for check in checks]
+        self._index = [check.plan for check in checks]
         found += [each for check in checks for each in check.damage]
         covered = spans(self._log)
-        jobs = plan(covered, self._engine.parallelism, tasks)
-        parts = self._scan(jobs, index)
-        while fixed := stitch([part.scanned for part in parts]):
-            jobs = fixed
-            parts = self._scan(jobs, index)
+        parts = run_until_met(self._scan, plan(covered, self._engine.parallelism, tasks))
         gaps = join_gaps([part.scanned for part in parts])
-        self._end = log_end(self._log, gaps, self._snapshot._dispatched[0])
+        self._end = log_end(self._log, gaps, self._source.recovery_start)
         last = max((part.last_record for part in parts), default=-1)
         seen = _records(parts)
         if last >= self._end:
-            jobs = clip(jobs, self._end)
-            parts = self._scan(jobs, index)
+            parts = self._scan(clip(jobs_of(parts), self._end))
         queues, queue_entries = self._check_queue_files(parts, gaps)
         queue_entries.merge(merged(part.queue_entries for part in parts))
-        index_entries = self._check_index_rest(parts, index)
+        index_entries = self._check_index_rest(parts)
         index_entries.merge(merged(part.index_entries for part in parts))
         found = damage(self._log, gaps, last) + found
         for finding in (*queue_entries.faults, *index_entries.faults):
             found += finding.examples
         return VerifyReport(
-            store=str(self._store.root),
+            store=self._source.path,
             ok=not found,
-            dialect=self._snapshot.detected.dialect,
+            dialect=self._source.snapshot.detected.dialect,
             log_end=self._end,
             bytes_scanned=sum(span.data_end - span.base for span in covered),
             records=_records(parts),
@@ -153,23 +133,22 @@ class _Verification:
             damaged_bodies=sum(part.damaged_bodies for part in parts),
             queues=queues,
             queue_entries=queue_entries,
-            index_files=len(index),
+            index_files=len(self._index),
             index_entries=index_entries,
             damage=found,
             notes=_notes(queue_entries, index_entries, seen - _records(parts)),
         )
 
-    def _scan(self, jobs: Sequence[Job], index: list[IndexPlan]) -> list[VerifyPart]:
-        snapshot = self._snapshot
-        undispatched_from = snapshot._dispatched[0] if snapshot.has_abort_file else self._log.limit
+    def _scan(self, jobs: Sequence[Job]) -> list[VerifyPart]:
+        source, snapshot = self._source, self._source.snapshot
         tasks = [
             VerifyJob(
-                str(self._store.root),
+                self._source.path,
                 splits,
                 snapshot.detected.dialect,
                 self._delay_levels,
-                index,
-                undispatched_from,
+                self._index,
+                source.recovery_start if snapshot.has_abort_file else self._log.limit,
             )
             for splits in jobs
         ]
@@ -179,8 +158,8 @@ class _Verification:
         self, parts: Sequence[VerifyPart], gaps: Sequence[Gap]
     ) -> tuple[int, EntryFindings]:
         stated: dict[Queue, list[Interval]] = defaultdict(list)
-        for topic in topic_names(self._store):
-            for queue_id in queue_ids(self._store, topic):
+        for topic in topic_names(self._source.directory):
+            for queue_id in queue_ids(self._source.directory, topic):
                 stated[Queue(topic, queue_id)] = []
         for part in parts:
             for queue, offsets in part.stated.items():
@@ -189,7 +168,7 @@ class _Verification:
         share = -(-len(queues) // self._engine.parallelism) or 1
         jobs = [
             QueueFilesJob(
-                str(self._store.root),
+                self._source.path,
                 (self._log.min_offset, self._end),
                 _without_record(self._log, gaps),
                 queues[first : first + share],
@@ -198,22 +177,18 @@ class _Verification:
         ]
         return len(queues), merged(self._engine.run(check_queue_files, jobs, "consume queues"))
 
-    def _check_index_rest(
-        self, parts: Sequence[VerifyPart], index: Sequence[IndexPlan]
-    ) -> EntryFindings:
+    def _check_index_rest(self, parts: Sequence[VerifyPart]) -> EntryFindings:
         scanned = (scanned for part in parts for scanned in part.scanned)
         covered = Intervals(sorted((each.start, each.stop) for each in scanned if each.found))
         jobs = [
-            IndexRestJob(
-                str(self._store.root), each, (self._log.min_offset, self._end), list(covered)
-            )
-            for each in index
+            IndexRestJob(self._source.path, each, (self._log.min_offset, self._end), list(covered))
+            for each in self._index
         ]
         return merged(self._engine.run(check_index_rest, jobs, "index entries"))
 
 
 def _records(parts: Sequence[VerifyPart]) -> int:
-    return sum(part.records + part.damaged_bodies for part in parts)
+    return sum(part.records for part in parts)
 
 
 def _without_record(log: CommitLog, gaps: Sequence[Gap]) -> list[Interval]:

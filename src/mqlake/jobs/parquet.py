@@ -1,0 +1,68 @@
+"""Write batches of records to Parquet files."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mqlake.dispatch.batch import Batch
+from mqlake.errors import JobError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROW_GROUP = 64 << 20
+"""Bytes of columns that are gathered before they are written."""
+
+
+class PartFile(msgspec.Struct, frozen=True):
+    """A complete Parquet file under a scratch name, and the name it should get."""
+
+    path: str
+    name: str
+    messages: int
+
+
+def write_part(directory: Path, name: str, batches: Iterator[Batch]) -> PartFile:
+    """Write batches, scanned with `Want.EXPORT`, to a file under a scratch name of its own.
+
+    Raises:
+        JobError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise JobError("pyarrow is not installed: pip install 'mqlake[parquet]'") from None
+    from mqlake.dispatch.arrow import SCHEMA
+
+    path = directory / uuid.uuid4().hex
+    messages = 0
+    with parquet.ParquetWriter(path, SCHEMA) as writer:
+        for group in _groups(batches):
+            writer.write_table(pa.Table.from_batches(group, SCHEMA))
+            messages += sum(columns.num_rows for columns in group)
+    return PartFile(str(path), name, messages)
+
+
+def _groups(batches: Iterator[Batch]) -> Iterator[list[pa.RecordBatch]]:
+    from mqlake.dispatch.arrow import to_arrow
+
+    group: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        columns = to_arrow(batch)
+        group.append(columns)
+        size += columns.nbytes
+        if size >= _ROW_GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group

@@ -1,0 +1,50 @@
+"""The store that a job reads."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from mqlake.errors import JobError
+from mqlake.formats.dialect import Dialect
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.segments import CommitLog
+from mqlake.store.snapshot import Snapshot
+
+
+class Source(NamedTuple):
+    """A store directory, opened for reading."""
+
+    directory: LocalDirectory
+    log: CommitLog
+    snapshot: Snapshot
+
+    @property
+    def path(self) -> str:
+        """The directory's absolute path, which tasks open again."""
+        return str(self.directory.root)
+
+    @property
+    def recovery_start(self) -> int:
+        """Physical offset from which RocketMQ has not dispatched all, or would recover."""
+        return self.snapshot._dispatched[0]
+
+
+@contextmanager
+def open_source(store: Path, dialect: Dialect | None = None) -> Generator[Source, None, None]:
+    """Open a store directory for a job.
+
+    Raises:
+        StoreError: it cannot be read.
+        JobError: it has no commit log.
+    """
+    directory = LocalDirectory(store.absolute())
+    if not directory.is_directory("commitlog"):
+        raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
+    log = CommitLog(directory)
+    try:
+        yield Source(directory, log, Snapshot(directory, log, dialect))
+    finally:
+        log.close()
