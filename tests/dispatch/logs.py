@@ -52,7 +52,7 @@ def random_fields(chance: random.Random, longest_body: int = 300) -> dict[str, A
         "KEYS": chance.choice([f"k{chance.random()}", "a  b c ", " ", "日本 語", "x" * 100]),
         "TAGS": text,
         "UNIQ_KEY": f"{chance.getrandbits(128):032X}",
-        "DELAY": chance.choice(["3", "+2", "-1", "99", "x", "2147483648", "0000000001"]),
+        "DELAY": chance.choice(["3", "+2", "-1", "99", "x", "2147483648", "0000000000004"]),
         "other": "y" * chance.randrange(1, 90),
     }
     kept = chance.sample(list(properties), chance.randrange(len(properties) + 1))

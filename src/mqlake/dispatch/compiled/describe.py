@@ -33,6 +33,8 @@ def _delay_level(buffer, at, length):
     if length > 0 and load_u8(buffer, at) in (_PLUS, _MINUS):
         negative = load_u8(buffer, at) == _MINUS
         at += 1
+    while end - at > 1 and load_u8(buffer, at) == _ZERO:
+        at += 1
     if not 0 < end - at <= 10:
         return 0
     level = 0
