@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parent / "golden_stores"
-BUILD = Path(__file__).parents[1] / "build" / "golden"
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "golden_stores"
+EXAMPLE = ROOT / "examples" / "rocketmq-5.5-store.tar.xz"
+BUILD = ROOT / "build" / "golden"
 
 CLEAN = ("rmq5-clean", "rmq533-clean", "rmq49-clean", "rmq5-default")
 CRASHED = ("rmq5-killed", "rmq5-torn")
@@ -90,7 +92,8 @@ def _unpack(name: str) -> None:
     source = "rmq5-killed" if name in TORN_VARIANTS else name
     scratch = BUILD / f".{name}"
     shutil.rmtree(scratch, ignore_errors=True)
-    with tarfile.open(DATA / f"{source}.tar.xz") as archive:
+    packed = EXAMPLE if source == "rmq5-clean" else DATA / f"{source}.tar.xz"
+    with tarfile.open(packed) as archive:
         safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         archive.extractall(scratch, **safe)
     if name in TORN_VARIANTS:
