@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mqlake.formats import sys_flag
 from mqlake.formats.dialect import Dialect
@@ -20,6 +21,7 @@ from mqlake.store.segments import CommitLog
 TAG_TYPE = "T"
 """Index type of tags, as `MessageConst.INDEX_TAG_TYPE`."""
 
+_REPLACEMENT = "\ufffd"
 _MOST_SECONDS = 0x7FFFFFFF
 
 
@@ -50,18 +52,29 @@ class KeyQuery:
             return True
         return not self.is_unique and self.key in record.keys
 
+    def may_be_in(self, properties: bytes) -> bool:
+        """Say whether properties as they are stored can have the key."""
+        # Malformed bytes read as replacement characters.
+        key = self.key.encode("utf-8", "surrogatepass")
+        return key in properties or _REPLACEMENT in self.key
+
     def has_time(self, milliseconds: int) -> bool:
         """Say whether a time is in the range."""
         return self.begin <= milliseconds <= self.end
 
 
 def find(
-    log: CommitLog, log_end: int, index: IndexFiles, query: KeyQuery, limit: int
+    log: CommitLog,
+    log_end: int,
+    index: IndexFiles,
+    scan: KeyScan,
+    query: KeyQuery,
+    limit: int,
 ) -> tuple[list[Record], bool]:
     """Return the newest `limit` records that match, ascending, and whether there are more."""
     found: dict[int, Record] = {}
     seen: set[int] = set()
-    for offset, is_in_time in _candidates(log, log_end, index, query):
+    for offset, is_in_time in _candidates(log, log_end, index, scan, query):
         if offset in found or (offset in seen and not is_in_time):
             continue
         seen.add(offset)
@@ -76,7 +89,7 @@ def find(
 
 
 def _candidates(
-    log: CommitLog, log_end: int, index: IndexFiles, query: KeyQuery
+    log: CommitLog, log_end: int, index: IndexFiles, scan: KeyScan, query: KeyQuery
 ) -> Iterator[tuple[int, bool]]:
     """Yield physical offsets, newest first, and whether the index says the time is in range."""
     # What ends later comes first; a stretch that is scanned has all of what a file has there.
@@ -88,7 +101,7 @@ def _candidates(
         if isinstance(source, IndexFile):
             yield from _from_index(source, log, log_end, query)
         else:
-            for offset in reversed(list(scan_key(log, *source, query))):
+            for offset in reversed(scan.offsets(*source, query)):
                 yield offset, False
 
 
@@ -111,30 +124,58 @@ def _may_be_in_time(file: IndexFile, entry: IndexEntry, query: KeyQuery) -> bool
     return time <= query.end and time + 999 >= query.begin
 
 
-def scan_key(log: CommitLog, start: int, end: int, query: KeyQuery) -> Iterator[int]:
-    """Yield the physical offsets in [start, end) of records that may have the key, ascending."""
-    if is_small(log, start, end):
-        return _walk_key(log, start, end, query)
-    return _compiled_key(log, start, end, query)
+class KeyScan:
+    """Look for keys in stretches of the log, without an index.
+
+    Short stretches are gone through once, and kept by topic.
+    """
+
+    _KEPT = 8
+
+    def __init__(self, log: CommitLog) -> None:
+        self._log = log
+        self._kept: dict[tuple[int, int], dict[bytes, list[_Candidate]]] = {}
+
+    def offsets(self, start: int, end: int, query: KeyQuery) -> list[int]:
+        """Return the physical offsets in [start, end) of records that may have the key, ascending.
+
+        All of them were stored in the range of time.
+        """
+        if not is_small(self._log, start, end):
+            return list(self._scan(start, end, query))
+        return [
+            candidate.offset
+            for candidate in self._stretch(start, end).get(query.topic.encode(), ())
+            if query.has_time(candidate.store_timestamp) and query.may_be_in(candidate.properties)
+        ]
+
+    def _stretch(self, start: int, end: int) -> dict[bytes, list[_Candidate]]:
+        if (start, end) in self._kept:
+            return self._kept[start, end]
+        found: dict[bytes, list[_Candidate]] = {}
+        for step in walk(self._log, start, end):
+            head = None if step.fault else step.head()
+            if head is not None:
+                candidate = _Candidate(step.offset, head.store_timestamp, step.properties())
+                found.setdefault(head.topic, []).append(candidate)
+        if len(self._kept) >= self._KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[start, end] = found
+        return found
+
+    def _scan(self, start: int, end: int, query: KeyQuery) -> Iterator[int]:
+        from mqlake.dispatch.scan import Want
+
+        wanted = index_key_hash(query.text)
+        dialect = Dialect.V5_5 if query.index_type == TAG_TYPE else Dialect.V5_3
+        for batch in batches(self._log, start, end, Want.DISPATCH, dialect):
+            rows = batch.keys["record"][batch.keys["hash"] == wanted]
+            times = batch.records["store_timestamp"][rows]
+            rows = rows[(times >= query.begin) & (times <= query.end)]
+            yield from batch.records["physical_offset"][rows].tolist()
 
 
-def _walk_key(log: CommitLog, start: int, end: int, query: KeyQuery) -> Iterator[int]:
-    topic, key = query.topic.encode(), query.key.encode("utf-8", "surrogatepass")
-    for step in walk(log, start, end):
-        head = None if step.fault else step.head()
-        if head is None or head.topic != topic or not query.has_time(head.store_timestamp):
-            continue
-        if key in step.properties() or not key.isascii():
-            yield step.offset
-
-
-def _compiled_key(log: CommitLog, start: int, end: int, query: KeyQuery) -> Iterator[int]:
-    from mqlake.dispatch.scan import Want
-
-    wanted = index_key_hash(query.text)
-    dialect = Dialect.V5_5 if query.index_type == TAG_TYPE else Dialect.V5_3
-    for batch in batches(log, start, end, Want.DISPATCH, dialect):
-        rows = batch.keys["record"][batch.keys["hash"] == wanted]
-        times = batch.records["store_timestamp"][rows]
-        rows = rows[(times >= query.begin) & (times <= query.end)]
-        yield from batch.records["physical_offset"][rows].tolist()
+class _Candidate(NamedTuple):
+    offset: int
+    store_timestamp: int
+    properties: bytes

@@ -172,7 +172,8 @@ class StoreReader:
         index = self._snapshot.index
         if query.index_type == TAG_TYPE and self.dialect is not Dialect.V5_5:
             index = IndexFiles([], [])  # older releases do not index tags
-        return QueryResult(*key_query.find(self._log, self.max_offset, index, query, limit))
+        scan = self._snapshot.key_scan
+        return QueryResult(*key_query.find(self._log, self.max_offset, index, scan, query, limit))
 
     def offset_by_time(
         self,

@@ -63,13 +63,11 @@ class CommitLog:
 
     def refresh(self) -> None:
         """Look at the directory again: segments that came, went or grew."""
+        self.close()
         found = list(_segments(self._directory))
         self.damage = list(_size_damage(found))
-        known = set(self._segments)
         self._segments = _without_overlap(found)
         self._bases = [segment.base for segment in self._segments]
-        for base in [s.base for s in known.difference(self._segments) if s.base in self._open]:
-            self._open.pop(base).close()
 
     def close(self) -> None:
         """Let go of all files."""

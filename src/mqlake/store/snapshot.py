@@ -19,6 +19,7 @@ from mqlake.storage.protocol import Directory
 from mqlake.store.detect import Detected, detect
 from mqlake.store.found_entries import Undispatched
 from mqlake.store.index_files import IndexFiles
+from mqlake.store.key_query import KeyScan
 from mqlake.store.log_end import LogEnd, find_end, last_written_start, recovery_start
 from mqlake.store.log_scan import Queue, head_of
 from mqlake.store.queue_files import QueueFiles, queue_ids, topic_names
@@ -120,6 +121,11 @@ class Snapshot:
             return self._index_files
         indexed_until = self.checkpoint.index_msg_timestamp if self.checkpoint else 0
         return self._index_files.after_crash(indexed_until, self._dispatched[0])
+
+    @cached_property
+    def key_scan(self) -> KeyScan:
+        """What looks for keys where the index lacks them."""
+        return KeyScan(self.log)
 
     @cached_property
     def _index_files(self) -> IndexFiles:

@@ -1,0 +1,57 @@
+"""The compiled scan, which long stretches take, finds what the plain walk finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mqlake.store import beyond_end, found_entries, log_end, log_scan
+from mqlake.store.found_entries import Undispatched, scan_bounds, scan_entries
+from mqlake.store.reader import StoreReader
+from tests.golden import store
+from tests.store.brute_force import assert_answers
+
+
+@pytest.fixture
+def _no_stretch_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (log_scan, log_end, found_entries):
+        monkeypatch.setattr(module, "SMALL", -1)
+
+
+@pytest.mark.usefixtures("_no_stretch_is_small")
+@pytest.mark.parametrize("name", ["rmq5-killed", "rmq49-clean"])
+def test_answers_without_derived_files(name: str, tmp_path: Path) -> None:
+    golden = store(name)
+    path = golden.copy(tmp_path / "store")
+    for directory in ("consumequeue", "index"):
+        (path / directory).rename(tmp_path / directory)
+    assert_answers(path, golden.messages())
+
+
+def test_same_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    with StoreReader.open(store("rmq5-clean").path) as reader:
+        log, end = reader._log, reader.max_offset
+        plain = scan_entries(log, 100_000, end)
+        monkeypatch.setattr(log_scan, "SMALL", -1)
+        compiled = scan_entries(log, 100_000, end)
+        assert compiled.keys() == plain.keys()
+        for queue, entries in plain.items():
+            assert [compiled[queue].get(n) for n in range(2000)] == [
+                entries.get(n) for n in range(2000)
+            ]
+        assert scan_bounds(log, 100_000, end) == Undispatched(log, 100_000, end).bounds()
+
+
+@pytest.mark.parametrize(
+    "name", ["rmq5-clean", "rmq5-torn", "rmq5-torn.variant-flip5", "rmq5-torn.variant-magic"]
+)
+def test_same_end_and_same_records_behind_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StoreReader.open(store(name).path) as reader:
+        log = reader._log
+        plain = log_end.find_end(log, 0)
+        behind = beyond_end.find_good_records(log, plain.offset)
+        for module in (log_scan, log_end):
+            monkeypatch.setattr(module, "SMALL", -1)
+        assert log_end.find_end(log, 0) == plain
+        assert beyond_end.find_good_records(log, plain.offset) == behind
