@@ -54,9 +54,10 @@ COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 def to_arrow(
     batch: Batch, columns: Sequence[str] = COLUMNS, kernel: Kernel | None = None
 ) -> Any:  # pyarrow carries no types
-    """Return a `pyarrow.RecordBatch` of the chosen columns of a batch that was scanned with `Want.EXPORT` or `DISPATCH`.
+    """Return the chosen columns of a batch as a `pyarrow.RecordBatch`.
 
-    The result holds copies: it stays valid when the scan goes on.
+    The batch was scanned with `Want.EXPORT` or `DISPATCH`. The columns are copies: they stay valid
+    when the scan goes on.
 
     Raises:
         MqlakeError: there is no such column.

@@ -12,7 +12,14 @@ import numpy as np
 
 from mqlake.dispatch.compiled.java_hash import hash_text, index_key_hash, signed
 from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import BLOCK, equal_mask, load_u8, lowest_bit
+from mqlake.dispatch.compiled.memory import (
+    BLOCK,
+    borrow,
+    equal_mask,
+    load_u8,
+    lowest_bit,
+    prefetch_read,
+)
 from mqlake.dispatch.compiled.properties import find_properties
 from mqlake.dispatch.compiled.queues import is_schedule_topic, key_prefix, queue_number
 from mqlake.dispatch.compiled.utf8 import first_bytes
@@ -20,6 +27,8 @@ from mqlake.formats import properties, sys_flag
 
 _SPACE, _PLUS, _MINUS, _ZERO = ord(properties.KEY_SEPARATOR), ord("+"), ord("-"), ord("0")
 _MAX_INT = 0x7FFFFFFF
+_AHEAD = 4
+"""The properties of records are asked for before their turn: bodies lie between them."""
 _BITS = 0xFFFFFFFF
 _TAG_INFIX = tuple(b"T#")
 _TRANSACTION, _ROLLBACK = sys_flag.TRANSACTION_MASK, sys_flag.TRANSACTION_ROLLBACK
@@ -107,8 +116,21 @@ def describe(
 
     The queue table has room for all queues of the records, and `keys` for all their keys.
     """
+    buffer, records, keys, slots, queues, arena, fill = (
+        borrow(buffer),
+        borrow(records),
+        borrow(keys),
+        borrow(slots),
+        borrow(queues),
+        borrow(arena),
+        borrow(fill),
+    )
     count = 0
     for row in range(len(records)):
+        if row + _AHEAD < len(records):
+            ahead = records[row + _AHEAD]
+            prefetch_read(buffer, np.int64(ahead.properties_at))
+            prefetch_read(buffer, np.int64(ahead.properties_at) + BLOCK - 1)
         found = records[row]
         topic_at, topic_length = np.int64(found.topic_at), np.int64(found.topic_length)
         start, flags = np.int64(found.properties_at), found.sys_flag

@@ -9,6 +9,7 @@ import numpy as np
 
 from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.memory import (
+    borrow,
     load_i32,
     load_i64,
     prefetch_read,
@@ -56,6 +57,7 @@ def insert(buffer, slots, number, begin, hashes, offsets, timestamps):
     `begin` is the file's begin timestamp. The slots lie scattered over more memory than any cache
     holds: they are asked for some entries ahead.
     """
+    buffer = borrow(buffer)
     ring = np.empty(_AHEAD, np.int64)
     count, used = len(hashes), 0
     for ahead in range(min(_AHEAD, count)):
@@ -89,6 +91,7 @@ def lookup(buffer, slots, limit, hashes, begin, end, most):
     Returns (row of `hashes`, physical offset) of each match, in no order between rows. `limit` is
     the number behind the file's last entry. While one chain waits for memory, others go on.
     """
+    buffer = borrow(buffer)
     rows, offsets, found = np.empty(64, np.int32), np.empty(64, np.int64), 0
     file_begin = load_i64(buffer, 0)
     lanes = min(_LANES, len(hashes))

@@ -47,10 +47,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a part of kernels into each of its callers.
-
-    A call that is not inlined, and passes an array, costs two atomic reference counts.
-    """
+    """Compile a part of kernels into each of its callers."""
     return njit(forceinline=True, **_OPTIONS)(function)
 
 
@@ -63,7 +60,7 @@ def emitted(result: Any, *parameters: Any, emit: Callable[..., Any]) -> Any:
     """Make a function of kernels from the LLVM instructions that `emit` builds.
 
     `emit` gets the context, the builder, the types of the arguments and their values. A parameter
-    ANY takes an argument of whatever type.
+    ANY takes an argument of whatever type; a result ANY has the type of the first argument.
     """
 
     def typing(_context: Any, *arguments: Any) -> Any:
@@ -76,7 +73,7 @@ def emitted(result: Any, *parameters: Any, emit: Callable[..., Any]) -> Any:
             value = emit(context, builder, signature.args, values)
             return context.get_dummy_value() if result is types.void else value
 
-        return result(*kinds), generate
+        return (kinds[0] if result is ANY else result)(*kinds), generate
 
     # Numba asks how many arguments there are.
     names = ["context", *(f"argument_{place}" for place in range(len(parameters)))]

@@ -40,6 +40,20 @@ def pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, si
     return builder.gep(view.data, [at])
 
 
+def _emit_borrow(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    array = context.make_array(kinds[0])(context, builder, values[0])
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    return array._getvalue()
+
+
+borrow = emitted(ANY, ANY, emit=_emit_borrow)
+"""The same array without its owner, for kernels that outlive no argument.
+
+Numba counts references where an array is handed to a part of a kernel, with two atomic additions.
+Where there is no owner, there is nothing to count, and LLVM removes it all.
+"""
+
+
 def typed_pointer(context: Any, builder: Any, kinds: Any, values: Any, kind: Any, size: int) -> Any:
     """Emit the address of a `kind` of `size` bytes, at `values[1]` in the array `values[0]`."""
     address = pointer(context, builder, kinds[0], values[0], values[1], size)

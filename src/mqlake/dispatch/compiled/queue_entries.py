@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.dispatch.compiled.jit import kernel
-from mqlake.dispatch.compiled.memory import store_i32, store_i64
+from mqlake.dispatch.compiled.memory import borrow, store_i32, store_i64
 from mqlake.formats.consume_queue import ENTRY_SIZE
 
 _SIZE_AT, _TAGS_CODE_AT = 8, 8 + 4
@@ -17,6 +17,7 @@ _SIZE_AT, _TAGS_CODE_AT = 8, 8 + 4
 @kernel
 def group(records, queues):
     """Sort by counting, which is stable: the entries of a queue stay in the log's order."""
+    records = borrow(records)
     starts = np.zeros(queues + 1, np.int64)
     for row in range(len(records)):
         if records[row].queue >= 0:

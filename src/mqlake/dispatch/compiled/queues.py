@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlake.dispatch.compiled.java_hash import hash_text
 from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import copy, load_u8, load_word
+from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, load_word
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -113,6 +113,7 @@ def queue_number(buffer, topic_at, topic_length, queue_id, slots, queues, arena,
 @kernel
 def fill_slots(slots, queues, arena, count, seed):
     """Enter the first `count` queues into slots that are all empty."""
+    arena = borrow(arena)
     mask = len(slots) - 1
     for number in range(count):
         queue = queues[number]

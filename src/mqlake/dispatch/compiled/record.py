@@ -18,6 +18,7 @@ from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.memory import (
     BLOCK,
     below_mask,
+    borrow,
     equal_mask,
     load_i32,
     load_i64,
@@ -142,6 +143,8 @@ def walk(buffer, at, length, stop, data_end, base, check_crc, records):
     Returns (position behind the last, how many, how many of them with a CRC fault, verdict on
     that position): GOOD where the walk ended because it reached `stop` or filled `records`.
     """
+    buffer = borrow(buffer)
+    records = borrow(records)
     count, damaged = 0, 0
     while at < stop and count < len(records):
         fault = judge_frame(buffer, at, length, data_end)
@@ -210,6 +213,7 @@ def search(buffer, at, length, stop, data_end, segment_end, base, allowance):
     record that may be good but crosses the window's end; or NOTHING: then the search goes on at
     the position. Candidates whose bodies exceed what is left of `allowance` are passed over.
     """
+    buffer = borrow(buffer)
     spent = 0
     last = min(stop - 1, length - _FRAME_SIZE) + _MAGIC_AT
     for block in range(at + _MAGIC_AT, last + 1, BLOCK):

@@ -10,6 +10,7 @@ import numpy as np
 from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.memory import (
     BLOCK,
+    borrow,
     copy,
     equal_mask,
     load_i32,
@@ -56,6 +57,7 @@ def gather_i64(buffer, at):
 @kernel
 def copy_spans(buffer, at, lengths):
     """Return (offsets i4[n + 1], data) of stretches, one after the other."""
+    buffer = borrow(buffer)
     offsets = np.empty(len(at) + 1, np.int32)
     end = np.int64(0)
     offsets[0] = 0
@@ -71,6 +73,7 @@ def copy_spans(buffer, at, lengths):
 @kernel
 def are_text(buffer, at, lengths):
     """Say whether all stretches are well-formed UTF-8."""
+    buffer = borrow(buffer)
     for row in range(len(at)):
         start = np.int64(at[row])
         if not is_valid(buffer, start, start + lengths[row]):
@@ -108,6 +111,7 @@ def _put_group(data, to, group):
 @kernel
 def host_texts(buffer, at, is_v6):
     """Return (offsets, data) of hosts as `mqlake.formats.host.decode_host` writes them."""
+    buffer = borrow(buffer)
     offsets = np.empty(len(at) + 1, np.int32)
     data = np.empty(len(at) * _LONGEST_HOST, np.uint8)
     to = np.int64(0)
@@ -148,6 +152,7 @@ def _put_hex(data, to, buffer, start, length):
 @kernel
 def message_ids(buffer, host_at, is_v6, offset_at):
     """Return (offsets, data) of offset message ids (`mqlake.formats.message_id`)."""
+    buffer = borrow(buffer)
     offsets = np.empty(len(host_at) + 1, np.int32)
     data = np.empty(len(host_at) * 2 * (_V6_SIZE + _OFFSET_SIZE), np.uint8)
     to = np.int64(0)
@@ -163,6 +168,7 @@ def message_ids(buffer, host_at, is_v6, offset_at):
 @kernel
 def key_spans(buffer, at, lengths):
     """Return (starts i4[n + 1], positions, lengths) of the keys in values of KEYS."""
+    buffer = borrow(buffer)
     starts = np.empty(len(at) + 1, np.int32)
     most = np.int64(len(at))
     for row in range(len(at)):
@@ -215,6 +221,7 @@ def property_spans(buffer, at, lengths, seed):
 
     The pairs that `mqlake.formats.properties.decode_properties` finds, in its order.
     """
+    buffer = borrow(buffer)
     starts = np.empty(len(at) + 1, np.int32)
     most = np.int64(len(at))
     for row in range(len(at)):
