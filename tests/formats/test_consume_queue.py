@@ -106,6 +106,10 @@ def test_without_levels_a_message_is_due_after_a_second() -> None:
     assert consume_queue.delivery_time(1, 1_000, ()) == 2_000
 
 
+def test_delivery_time_wraps_at_64_bits() -> None:
+    assert consume_queue.delivery_time(1, (1 << 63) - 1) == -(1 << 63) + 999
+
+
 @pytest.mark.parametrize(
     ("delay", "level"),
     [("3", 3), ("+3", 3), ("-3", -3), ("0" * 5000 + "3", 3), ("2147483647", 2147483647),

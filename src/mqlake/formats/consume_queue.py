@@ -28,6 +28,7 @@ DEFAULT_DELAY_LEVELS_TEXT = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30
 
 _UNITS = {"s": 1000, "m": 60 * 1000, "h": 60 * 60 * 1000, "d": 24 * 60 * 60 * 1000}
 _DELAY = re.compile(r"([0-9]{1,12})([smhd])")
+_HALF_LONG = 1 << 63
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
@@ -93,10 +94,12 @@ def delivery_time(
 ) -> int:
     """Return when a message of delay level `level` (1 the first) is due, in milliseconds.
 
-    A level beyond the last counts as the last. RocketMQ: `computeDeliverTimestamp`.
+    A level beyond the last counts as the last. The sum wraps at 64 bits, as Java's does.
+    RocketMQ: `computeDeliverTimestamp`.
     """
     level = min(level, len(levels))
-    return store_timestamp + (levels[level - 1] if level > 0 else 1000)
+    due = store_timestamp + (levels[level - 1] if level > 0 else 1000)
+    return ((due + _HALF_LONG) & (2 * _HALF_LONG - 1)) - _HALF_LONG
 
 
 def tags_code(tags: str | None, sys_flag: int = 0) -> int:
