@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -44,16 +44,18 @@ class Run(NamedTuple):
 
 
 class QueueNames:
-    """The queues of a scan's table by number, each decoded once."""
+    """The queues of a scan's table by number, each decoded once; None for those left out."""
 
-    def __init__(self, table: QueueTable) -> None:
+    def __init__(self, table: QueueTable, left_out: Collection[str] = ()) -> None:
         self._table = table
-        self._names: list[Queue] = []
+        self._left_out = left_out
+        self._names: list[Queue | None] = []
 
-    def __getitem__(self, number: int) -> Queue:
+    def __getitem__(self, number: int) -> Queue | None:
         while len(self._names) <= number:
             topic, queue_id = self._table[len(self._names)]
-            self._names.append(Queue(topic.decode(), queue_id))
+            queue = Queue(topic.decode(), queue_id)
+            self._names.append(None if queue.topic in self._left_out else queue)
         return self._names[number]
 
 
@@ -66,4 +68,6 @@ def runs(batch: Batch, names: QueueNames) -> Iterator[Run]:
     firsts = queue_offsets[edges[:-1]]
     data, edge = entries.data, (edges * ENTRY_SIZE).tolist()
     for place, (number, first) in enumerate(zip(numbers.tolist(), firsts.tolist(), strict=True)):
-        yield Run(names[number], first, data[edge[place] : edge[place + 1]])
+        queue = names[number]
+        if queue is not None:
+            yield Run(queue, first, data[edge[place] : edge[place + 1]])

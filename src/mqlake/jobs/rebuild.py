@@ -16,6 +16,7 @@ from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs import stage_index
+from mqlake.jobs.carry_over import carry_over
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.log_end import damage
 from mqlake.jobs.passes import Outcome, queue_offsets, run_passes
@@ -44,7 +45,8 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
         records: records that were dispatched.
         records_beyond: good records behind the log end, which are not dispatched.
         queues: consume queues that were written.
-        queue_entries: entries of records in them.
+        queues_kept: consume queues that the log has no record of, and that stay as they are.
+        queue_entries: entries of records in the written ones.
         blank_entries: entries of no record: before a queue's first one, and for lost ones.
         index_files: index files that were written.
         index_entries: entries in them.
@@ -61,6 +63,7 @@ class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
     records: int
     records_beyond: int
     queues: int
+    queues_kept: int
     queue_entries: int
     blank_entries: int
     index_files: int
@@ -138,10 +141,14 @@ def _build(
         settings.queue_file_size,
         settings.dialect,
         settings.delay_levels,
+        source.batch_topics,
     )
     outcome = run_passes(engine, source, plan(covered, engine.parallelism, tasks), template)
     parts = outcome.parts
     blanks = _fill(exchange.new, settings.queue_file_size, outcome)
+    rebuilt = queue_offsets(parts)
+    in_place = exchange.target == source.directory.root
+    carried = carry_over(source, exchange.new, rebuilt) if in_place else 0
     indexes = _index(engine, parts, exchange, settings)
     stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
     (exchange.new / "consumequeue").mkdir(exist_ok=True)
@@ -156,7 +163,8 @@ def _build(
         bytes_scanned=sum(span.data_end - span.base for span in covered),
         records=sum(part.records for part in parts),
         records_beyond=outcome.records_beyond,
-        queues=len(queue_offsets(parts)),
+        queues=len(rebuilt),
+        queues_kept=carried,
         queue_entries=sum(part.entries for part in parts),
         blank_entries=blanks,
         index_files=len(indexes),

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mqlake.errors import JobError
+from mqlake.formats.config import Topics
+from mqlake.formats.config.topics import QUEUE_TYPE
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local import LocalDirectory
+from mqlake.store.config_files import read_config
 from mqlake.store.segments import CommitLog
 from mqlake.store.snapshot import Snapshot
 
@@ -30,6 +33,16 @@ class Source(NamedTuple):
     def recovery_start(self) -> int:
         """Physical offset from which RocketMQ has not dispatched all, or would recover."""
         return self.snapshot._dispatched[0]
+
+    @property
+    def batch_topics(self) -> frozenset[str]:
+        """The topics with batch consume queues, in which RocketMQ wants no other kind."""
+        topics = read_config(self.directory, Topics) or Topics()
+        return frozenset(self.directory.names("batchconsumequeue")).union(
+            name
+            for name, topic in topics.topic_config_table.items()
+            if topic.attributes.get(QUEUE_TYPE) == "BatchCQ"
+        )
 
 
 @contextmanager

@@ -111,18 +111,18 @@ def plan(spans: Sequence[Span], parallelism: int, count: int | None = None) -> l
     slack = 0 if count else SMALLEST // 2
     goal = -(-total // (count or _shares(total, parallelism))) or 1
     jobs: list[list[Split]] = [[]]
-    room = goal
+    done, share_end = 0, goal
     for span in spans:
         at = span.base
-        while span.data_end - at > room + slack:
-            jobs[-1].append(Split(span.base, at, at + room, exact=at == span.base))
+        while done + span.data_end - at > share_end + slack:
+            room = share_end - done
+            if room > slack:
+                jobs[-1].append(Split(span.base, at, at + room, exact=at == span.base))
+                at, done = at + room, share_end
             jobs.append([])
-            at, room = at + room, goal
+            share_end += goal
         jobs[-1].append(Split(span.base, at, span.end, exact=at == span.base))
-        room -= span.data_end - at
-        if room <= slack:
-            jobs.append([])
-            room = goal
+        done += span.data_end - at
     return [tuple(job) for job in jobs if job]
 
 

@@ -27,6 +27,7 @@ class QueueJob(msgspec.Struct, frozen=True):
         store: path of the store directory.
         output: path of the directory that gets consumequeue/TOPIC/QUEUE/FILE.
         keys: path of the directory that gets the scratch file with the keys.
+        batch_topics: topics whose queues are of another kind, and not written.
         believable: for some queues, the bounds of the queue offsets that can be true.
         taken: queue offsets that the tasks before this one have.
     """
@@ -38,6 +39,7 @@ class QueueJob(msgspec.Struct, frozen=True):
     queue_file_size: int
     dialect: Dialect
     delay_levels: tuple[int, ...]
+    batch_topics: frozenset[str]
     believable: dict[Queue, Interval] = {}
     taken: dict[Queue, list[Interval]] = {}
 
@@ -87,7 +89,7 @@ def build_queues(job: QueueJob) -> QueuePart:
                 dialect=job.dialect,
                 delay_levels=job.delay_levels,
             )
-            names = QueueNames(scan.table)
+            names = QueueNames(scan.table, job.batch_topics)
             for batch in scan:
                 _take(batch, names, part, claims, spill)
             part.scanned.append(Scanned(split, scan.start, scan.stop, scan.gaps))

@@ -17,6 +17,7 @@ from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
+from mqlake.jobs.carry_over import LIGHT_PREFIX
 from mqlake.jobs.check_index import (
     IndexPlan,
     IndexRestJob,
@@ -147,6 +148,7 @@ class _Verification:
                 splits,
                 snapshot.detected.dialect,
                 self._delay_levels,
+                source.batch_topics,
                 self._index,
                 source.recovery_start if snapshot.has_abort_file else self._log.limit,
             )
@@ -159,6 +161,8 @@ class _Verification:
     ) -> tuple[int, EntryFindings]:
         stated: dict[Queue, list[Interval]] = defaultdict(list)
         for topic in topic_names(self._source.directory):
+            if topic.startswith(LIGHT_PREFIX):
+                continue
             for queue_id in queue_ids(self._source.directory, topic):
                 stated[Queue(topic, queue_id)] = []
         for part in parts:

@@ -23,6 +23,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
 
     Attributes:
         store: path of the store directory.
+        batch_topics: topics whose queues are of another kind, and not looked at.
         index: the index files, oldest first.
         undispatched_from: physical offset from which on the broker may not have dispatched.
     """
@@ -31,6 +32,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
     splits: tuple[Split, ...]
     dialect: Dialect
     delay_levels: tuple[int, ...]
+    batch_topics: frozenset[str]
     index: list[IndexPlan]
     undispatched_from: int
 
@@ -67,7 +69,7 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
             dialect=job.dialect,
             delay_levels=job.delay_levels,
         )
-        names = QueueNames(scan.table)
+        names = QueueNames(scan.table, job.batch_topics)
         compared = None
         for batch in scan:
             for run in runs(batch, names):
