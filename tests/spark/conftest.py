@@ -1,4 +1,4 @@
-"""An embedded session a module that asks for one; a process has one at a time."""
+"""One embedded session for all modules that need no other; a process has one at a time."""
 
 from __future__ import annotations
 
@@ -14,23 +14,55 @@ from tests.golden import store
 from tests.spark.files import digests
 from tests.spark.servers import ROOT
 
+Steps = list[tuple[str, int, int]]
 
-@pytest.fixture(scope="module")
-def steps() -> list[tuple[str, int, int]]:
+
+class Shared:
+    """The session, open from its first use until a test needs another one."""
+
+    def __init__(self) -> None:
+        self.session: ClassicSession | None = None
+        self.steps: Steps = []
+
+    def open(self) -> ClassicSession:
+        if self.session is None:
+            session = open_session(
+                "local[2]",
+                progress=lambda *step: self.steps.append(step),
+                settings={"spark.executorEnv.PYTHONPATH": str(ROOT)},
+            )
+            assert isinstance(session, ClassicSession)
+            self.session = session
+        return self.session
+
+    def close(self) -> None:
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+
+
+@pytest.fixture(scope="session")
+def shared() -> Iterator[Shared]:
+    shared = Shared()
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def session(shared: Shared) -> ClassicSession:
+    return shared.open()
+
+
+@pytest.fixture
+def steps(shared: Shared) -> Steps:
     """What the session has told of its progress."""
-    return []
+    return shared.steps
 
 
 @pytest.fixture(scope="module")
-def session(steps: list[tuple[str, int, int]]) -> Iterator[ClassicSession]:
-    session = open_session(
-        "local[2]",
-        progress=lambda *step: steps.append(step),
-        settings={"spark.executorEnv.PYTHONPATH": str(ROOT)},
-    )
-    assert isinstance(session, ClassicSession)
-    with session:
-        yield session
+def alone(shared: Shared) -> None:
+    """For modules that open sessions of their own."""
+    shared.close()
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,11 @@ from tests.spark import tasks
 from tests.spark.files import digests
 from tests.spark.servers import quick_start, standalone
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.usefixtures("alone"),
+]
 
 SMALL = {
     "spark.executor.memory": "512m",

@@ -17,7 +17,11 @@ from tests.spark.files import digests
 from tests.spark.servers import connect_server
 
 pytest.importorskip("grpc", reason="Spark Connect needs the packages of the extra `connect`")
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.usefixtures("alone"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,11 @@ from mqlake.spark.session import open_session
 from tests.spark import tasks
 from tests.spark.servers import ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.usefixtures("alone"),
+]
 
 
 @pytest.fixture

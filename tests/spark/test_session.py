@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from mqlake.errors import JobError
-from mqlake.spark.classic import local_master
+from mqlake.spark.classic import ClassicSession, local_master
 from mqlake.spark.session import open_session
 from tests.spark.servers import ROOT
 
@@ -109,6 +110,22 @@ with open_session("local[1]") as session:
     print("ready", flush=True)
     session.engine.run(tasks.process_id, [600.0], "stay")
 """
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("alone")
+def test_a_jvm_that_is_killed_is_one_line() -> None:
+    steps: list[tuple[str, int, int]] = []
+    session = open_session("local[1]", progress=lambda *step: steps.append(step))
+    assert isinstance(session, ClassicSession)
+    with session:
+        jvm = int(session.context._jvm.java.lang.ProcessHandle.current().pid())
+        killer = threading.Timer(1.0, os.kill, (jvm, signal.SIGKILL))
+        killer.start()
+        with pytest.raises(JobError, match=r"^stay: Spark's JVM has died"):
+            session.engine.run(time.sleep, [600.0], "stay")
+        killer.join()
 
 
 @pytest.mark.spark

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mqlake.errors import JobError
 from mqlake.jobs.local import Progress
-from mqlake.spark.failure import Attempt, failure
+from mqlake.spark.failure import Attempt, failures
 from mqlake.spark.reach import require_server
 from mqlake.spark.shared_check import check_shared
 
@@ -49,7 +49,7 @@ class ConnectEngine:
         """How many tasks run at once: the partitions that Spark gives a range by itself."""
         if self._parallelism is None:
             rows = self._spark.range(MANY_ROWS).selectExpr("spark_partition_id() AS number")
-            with _failures("ask for the number of cores"):
+            with failures("ask for the number of cores"):
                 self._parallelism = int(rows.distinct().count())
         return self._parallelism
 
@@ -63,7 +63,7 @@ class ConnectEngine:
         self._report(title, 0, len(jobs))
         rows = self._spark.range(0, len(jobs), 1, len(jobs))
         work = rows.mapInArrow(_pickled(Attempt(task), jobs), RESULTS)
-        with _failures(title), self._watched(title, len(jobs)), self._tagged(title):
+        with failures(title), self._watched(title, len(jobs)), self._tagged(title):
             table: dict[str, list[Any]] = work.toArrow().to_pydict()
         self._report(title, len(jobs), len(jobs))
         pickled: dict[int, bytes] = dict(zip(table["number"], table["result"], strict=True))
@@ -108,7 +108,7 @@ class ConnectSession:
 
     def __init__(self, url: str, progress: Progress | None, settings: dict[str, str]) -> None:
         require_server("Spark Connect server", url.partition("/;")[0].rstrip("/"), DEFAULT_PORT)
-        with _failures("connect to Spark"):
+        with failures("connect to Spark"):
             try:
                 from pyspark.sql.connect.session import SparkSession as Remote
             except ImportError:
@@ -147,13 +147,3 @@ def _pickled(attempt: Attempt[J, R], jobs: Sequence[J]) -> Callable[[Iterator[An
             yield arrow.record_batch(columns, names=["number", "result"])
 
     return run
-
-
-@contextmanager
-def _failures(title: str) -> Generator[None]:
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        raise failure(title, error) from None

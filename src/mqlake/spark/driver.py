@@ -60,8 +60,10 @@ class Driver:
         """
         from py4j.protocol import Py4JError
 
-        with suppress(Py4JError):  # the JVM may have died
-            cast("Any", self.context)._jsc.stop()
+        context = cast("Any", self.context)
+        with suppress(Py4JError, OSError):  # the JVM may have died
+            context._jsc.stop()
+        context._jsc = None
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
         ending = threading.Thread(target=self._end, name="mqlake-spark-end", daemon=True)

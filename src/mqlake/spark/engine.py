@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mqlake.jobs.local import Progress
-from mqlake.spark.failure import Attempt, failure
+from mqlake.spark.failure import Attempt, failures
 from mqlake.spark.progress import watch
 
 if TYPE_CHECKING:
@@ -44,36 +44,31 @@ class SparkEngine:
 
         Raises the MqlakeError that a task raised, and JobError for whatever else ends the job.
         """
-        from py4j.protocol import Py4JError
-
         if not jobs:
             return []
-        group = f"mqlake-{uuid.uuid4().hex}"
-        self._context.setJobGroup(group, title)
         self._report(title, 0, len(jobs))
-        try:
-            with self._watched(group, title, len(jobs)):
-                results = self._collect(task, jobs, title)
-        except Py4JError as error:
-            raise failure(title, error) from None
-        finally:
-            self._leave_group()
+        with failures(title), self._group(title) as group, self._watched(group, title, len(jobs)):
+            rdd = self._context.parallelize(jobs, len(jobs)).map(Attempt(task))
+            results = rdd.setName(title).collect()
         self._report(title, len(jobs), len(jobs))
         return results
 
-    def _collect(self, task: Callable[[J], R], jobs: Sequence[J], title: str) -> list[R]:
-        rdd = self._context.parallelize(jobs, len(jobs)).map(Attempt(task))
-        return rdd.setName(title).collect()
+    @contextmanager
+    def _group(self, title: str) -> Generator[str]:
+        """Make the body's Spark jobs a group of their own, called `title` in Spark's UI."""
+        group = f"mqlake-{uuid.uuid4().hex}"
+        self._context.setJobGroup(group, title)
+        try:
+            yield group
+        finally:
+            for name in ("spark.jobGroup.id", "spark.job.description"):
+                # None is how Spark clears a local property, though the type says str.
+                self._context.setLocalProperty(name, cast("Any", None))
 
     def _watched(self, group: str, title: str, total: int) -> AbstractContextManager[None]:
         if self._progress is None:
             return nullcontext()
         return watch(self._context, group, lambda done: self._report(title, done, total))
-
-    def _leave_group(self) -> None:
-        # Setting is typed as str; None is how Spark clears a local property.
-        for name in ("spark.jobGroup.id", "spark.job.description"):
-            self._context.setLocalProperty(name, cast("Any", None))
 
     def _report(self, title: str, done: int, total: int) -> None:
         if self._progress is not None:

@@ -7,7 +7,8 @@ Spark hands the driver the text of a worker's traceback, wrapped in Java's. So a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -60,6 +61,21 @@ class Attempt(Generic[J, R]):
         except Exception as error:
             text = " ".join(str(error).split())[:LONGEST_MESSAGE]
             raise TaskError(f"{type(error).__name__}: {text}") from error
+
+
+@contextmanager
+def failures(title: str) -> Generator[None]:
+    """Raise what Spark raises in the body as an error for people; `title` names the step."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError):
+        raise errors.JobError(f"{title}: Spark's JVM has died: killed, or out of memory") from None
+    # The second also for tasks on RDDs, once there is a SQL session: it changes what Py4J raises.
+    except (Py4JError, PySparkException) as error:
+        raise failure(title, error) from None
 
 
 def failure(title: str, spark_error: object) -> errors.MqlakeError:

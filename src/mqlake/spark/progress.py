@@ -14,6 +14,7 @@ INTERVAL = 0.25
 @contextmanager
 def watch(context: Any, group: str, report: Callable[[int], None]) -> Generator[None]:
     """Report the number of finished tasks of a job group while the body runs, when it changes."""
+    from py4j.protocol import Py4JError
     from pyspark import InheritableThread
 
     over = threading.Event()
@@ -21,7 +22,10 @@ def watch(context: Any, group: str, report: Callable[[int], None]) -> Generator[
     def look() -> None:
         tracker, seen = context.statusTracker(), 0
         while not over.wait(INTERVAL):
-            done = _finished(tracker, group)
+            try:
+                done = _finished(tracker, group)
+            except (Py4JError, OSError):  # the JVM has died: the body will say so
+                return
             if done > seen:
                 seen = done
                 report(done)
