@@ -30,6 +30,12 @@ class Store:
             if entry.name != COMMIT_LOG:
                 remove(entry)
 
+    def adopt(self, output: Path) -> None:
+        """Take the derived files that a rebuild made elsewhere."""
+        for entry in list(output.iterdir()):
+            shutil.move(entry, self.path / entry.name)
+        output.rmdir()
+
     def warm(self) -> None:
         """Bring the commit log into the page cache, with nothing left to be written back."""
         os.sync()

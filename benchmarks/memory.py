@@ -7,19 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import Bench, Store, remove
+from benchmarks.bench import Bench, Store
 from benchmarks.results import Bar, Section, Series
 
 WANTED_BYTES = 1 << 30
 SEGMENTS = 4
 INTERVAL = 0.005
+SMALLEST = 8 << 20
 
 METHOD = """\
-A log of {segments} x {size} MiB is verified and rebuilt by new processes. Every {interval:.0f} ms
+New processes rebuild a log of {segments} x {size} MiB, and verify it then. Every {interval:.0f} ms
 each of them, with all its children (Spark: the driver, the JVM and the Python workers), is asked
 for its anonymous and shared resident memory, `RssAnon` + `RssShmem` of `/proc/PID/status`; pages of
-mapped files, which the system can drop, do not count. The figure is the largest that any one
-process had at any time."""
+mapped files, which the system can drop, do not count. A figure is the largest that any one process
+of that name had at any time; processes that never had {smallest:.0f} MiB are left out."""
 
 
 def measure(bench: Bench) -> Section:
@@ -30,7 +31,9 @@ def measure(bench: Bench) -> Section:
     largest = max(value for one in series for value in one.values)
     text = f"memory of any process on a log of {SEGMENTS * bench.size >> 20} MiB"
     bar = Bar(text, "<", WANTED_BYTES >> 20, largest / (1 << 20), "MiB")
-    method = METHOD.format(segments=SEGMENTS, size=bench.size >> 20, interval=INTERVAL * 1000)
+    method = METHOD.format(
+        segments=SEGMENTS, size=bench.size >> 20, interval=INTERVAL * 1000, smallest=SMALLEST >> 20
+    )
     return Section("memory", "Memory", method, series, [bar])
 
 
@@ -38,15 +41,15 @@ def _watch(bench: Bench, store: Store, name: str) -> list[Series]:
     peer = bench.start(name)
     output = bench.directory / "derived-memory"
     try:
-        peaks = {
-            "verify": peak_memory(peer.pid, lambda: peer.ask("verify", store.path)),
-            "rebuild": peak_memory(peer.pid, lambda: peer.ask("rebuild", store.path, output)),
-        }
+        rebuilding = peak_memory(peer.pid, lambda: peer.ask("rebuild", store.path, output))
+        store.adopt(output)
+        verifying = peak_memory(peer.pid, lambda: peer.ask("verify", store.path))
+        peaks = {"rebuild": rebuilding, "verify": verifying}
     finally:
         peer.close()
-        remove(output)
+        store.strip()
     return [
-        Series(f"{job}, {name}, largest {process} process", "B", [peak])
+        Series(f"{job}, engine {name}: {process}", "B", [peak])
         for job, processes in peaks.items()
         for process, peak in sorted(processes.items())
     ]
@@ -74,7 +77,7 @@ def peak_memory(pid: int, work: Callable[[], Any]) -> dict[str, int]:
     finally:
         done.set()
         watcher.join()
-    return {name: size for name, size in peaks.items() if size}
+    return {name: size for name, size in peaks.items() if size >= SMALLEST}
 
 
 def _family(pid: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 from benchmarks.bench import Bench, Store, interleave, seconds
@@ -22,9 +21,7 @@ def measure(bench: Bench) -> Section:
     names = [name for name in bench.engines if name != "java"]
     derived = bench.directory / "derived-verify"
     bench.peer(names[0]).ask("rebuild", store.path, derived)
-    for entry in list(derived.iterdir()):
-        shutil.move(entry, store.path / entry.name)
-    derived.rmdir()
+    store.adopt(derived)
     runs = {name: lambda name=name: _run(bench, store, name) for name in names}
     answers = interleave(runs, dropped=1, repetitions=bench.repetitions)
     store.strip()
