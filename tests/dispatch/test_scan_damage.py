@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mqlake.dispatch.gap import Gap
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.reference import scan_records
-from mqlake.dispatch.scan import Want
+from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats import record
 from mqlake.formats.record import Fault
 from mqlake.storage.local import LocalDirectory
@@ -164,6 +164,25 @@ def test_record_cut_at_the_end_of_the_file(kernel: Kernel) -> None:
             (gap,) = seen.gaps
             assert (gap.physical_offset, gap.length) == (second, length - second)
             assert gap.fault is (Fault.SHORT if length < second + 8 else Fault.SIZE)
+
+
+class CutFile(MemoryFile):
+    """A file that became shorter after it was opened."""
+
+    @property
+    def size(self) -> int:
+        return super().size + 1000
+
+
+@pytest.mark.parametrize("window", [128, 4096])
+def test_file_cut_while_it_is_read(window: int, kernel: Kernel) -> None:
+    data = log([{}] * 5)
+    file = CutFile(data[:-10])
+    steps = SegmentScan(file, 0, 0, file.size, exact=True, window=window, kernel=kernel)
+    assert sum(len(batch.records) for batch in steps) == 4
+    assert steps.stop == file.size
+    (gap,) = steps.gaps
+    assert (gap.physical_offset, gap.length) == (400, file.size - 400)
 
 
 def test_lying_size_beyond_the_window(kernel: Kernel) -> None:

@@ -34,7 +34,11 @@ class Window(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The records of one window. The arrays are overwritten by the scan's next step."""
+    """The records of one window.
+
+    The arrays are lent: the scan's next step overwrites them, as may another scan once this one is
+    over. Copy what is to stay.
+    """
 
     buffer: Bytes
     base: int

@@ -18,12 +18,14 @@ from contextlib import suppress
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "compiled"
+_SHARED = ("columns.py", "verdict.py")
+"""What the kernels compile in from the folder above; and from all formats, their constants."""
 
 
 def cache_directory(parts: Iterable[str], sources: Path = SOURCES) -> Path | None:
     """Return a writable directory for machine code made from `sources` under the options `parts`.
 
-    In the package, else where NUMBA_CACHE_DIR says, else in the user's cache directory, else in the
+    Where NUMBA_CACHE_DIR says, else in the package, else in the user's cache directory, else in the
     temporary directory. None where nothing can be written: then each process compiles anew.
     """
     name = fingerprint(parts, sources)
@@ -39,13 +41,10 @@ def fingerprint(parts: Iterable[str], sources: Path = SOURCES) -> str:
     digest = hashlib.sha256()
     for part in (platform.machine(), platform.python_version(), *parts):
         digest.update(part.encode() + b"\0")
-    # Constants of the formats are compiled in.
     formats = sources.parents[1] / "formats"
-    for path in sorted(
-        (*sources.glob("*.py"), *formats.glob("*.py"), sources.parent / "columns.py")
-    ):
-        if path.exists():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    shared = (path for name in _SHARED if (path := sources.parent / name).exists())
+    for path in (*sorted(sources.glob("*.py")), *sorted(formats.glob("*.py")), *shared):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"kernels-{digest.hexdigest()[:16]}"
 
 
@@ -68,13 +67,16 @@ def _is_usable(directory: Path) -> bool:
     """Make the directory; refuse one that others can write: what lies in it is executed."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in (directory, directory.parent):
-            status = path.stat()
-            if hasattr(os, "getuid") and status.st_uid not in (os.getuid(), 0):
-                return False
-            if status.st_mode & stat.S_IWOTH:
-                return False
+        if _is_open_to_others(directory) or _is_open_to_others(directory.parent, stat.S_ISVTX):
+            return False
         with tempfile.TemporaryFile(dir=directory):
             return True
     except OSError:
         return False
+
+
+def _is_open_to_others(directory: Path, but_if: int = 0) -> bool:
+    """Say whether others could put a directory or file in place of ours, `but_if` the mode has."""
+    status = directory.stat()
+    is_ours = status.st_uid in (_user(), 0)
+    return not is_ours or bool(status.st_mode & stat.S_IWOTH and not status.st_mode & but_if)

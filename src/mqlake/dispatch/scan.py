@@ -28,7 +28,7 @@ _HOLE_MARGIN = record.FRAME_SIZE
 
 
 class Want(enum.Enum):
-    """Which columns a scan fills."""
+    """Which columns a scan fills; the others hold anything."""
 
     LOCATE = enum.auto()
     """What is in the record's head: nothing about its properties, queue or keys."""
@@ -77,8 +77,8 @@ class SegmentScan:
         self.stop = start
         """Just behind the last thing that the scan accounts for."""
         self.gaps: list[Gap] = []
-        """Stretches without a good record, ascending. Nothing between `start` and `stop` is
-        neither in a record nor in a gap, but the blank record that ends a segment."""
+        """Stretches without a good record, ascending. All between `start` and `stop` is in a
+        record or in a gap, or in the blank record that ends a segment."""
         self.table = QueueTable()
 
         self._file, self._base = file, base
@@ -150,8 +150,9 @@ class SegmentScan:
                 self._add_gap(position, fault, all_zero=False, is_open=False)
         else:
             position, is_found, all_zero = self._search(reader, self.stop + 1)
+            all_zero = all_zero and head[:1] in (b"", b"\0")
             is_open = not is_found and self._end < self._data_end
-            self._add_gap(position, fault, all_zero=all_zero and not head[0], is_open=is_open)
+            self._add_gap(position, fault, all_zero=all_zero, is_open=is_open)
         self.stop = position
 
     def _add_gap(self, end: int, fault: Fault, *, all_zero: bool, is_open: bool) -> None:

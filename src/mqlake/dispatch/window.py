@@ -39,23 +39,23 @@ class Buffers:
             self.__init__(size)
 
 
-_free: list[Buffers] = []
+_free: dict[int, list[Buffers]] = {}
 
 
 @contextmanager
 def borrowed(window: int) -> Generator[Buffers]:
     """Lend buffers to a scan. Fresh memory costs a page fault for each 4 KiB, used memory none."""
     window = max(window, record.MIN_SIZE)
-    buffers = Buffers(window)
-    for place, candidate in enumerate(_free):
-        if candidate.window == window:
-            buffers = _free.pop(place)
-            break
+    free = _free.setdefault(window, [])
+    try:
+        buffers = free.pop()
+    except IndexError:
+        buffers = Buffers(window)
     try:
         yield buffers
     finally:
-        if buffers.window == window and len(_free) < _KEPT_BUFFERS:
-            _free.append(buffers)
+        if buffers.window == window and len(free) < _KEPT_BUFFERS:
+            free.append(buffers)
 
 
 class WindowReader:

@@ -52,8 +52,8 @@ def search(window: Window, at: int, stop: int, allowance: int) -> Found:
 
 def candidates(data: memoryview, start: int, stop: int) -> Iterator[int]:
     """Return the positions from `start` to before `stop` that have a magic number in its place."""
-    text = bytes(data[start + record.MAGIC_AT : stop + record.MAGIC_AT + 3])
-    return (start + match.start() for match in _MAGIC.finditer(text))
+    matches = _MAGIC.finditer(data, start + record.MAGIC_AT, stop + record.FRAME_SIZE - 1)
+    return (match.start() - record.MAGIC_AT for match in matches)
 
 
 def _judge(window: Window, data: memoryview, at: int, *, crc: bool) -> tuple[int, Layout | None]:
