@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mqlake.store.reader import StoreReader
+from tests.golden import store
 
 Message = dict[str, Any]
 
 QUEUED = (0, 8)
 ROLLBACK = 12
+
+
+@cache
+def messages_of(name: str) -> list[Message]:
+    """Return the messages of a golden store; not to be changed."""
+    return store(name).messages()
 
 
 def queues(messages: list[Message]) -> dict[tuple[str, int], list[Message]]:
@@ -30,13 +38,13 @@ def keys(message: Message) -> set[str]:
     return found | ({properties["UNIQ_KEY"]} if "UNIQ_KEY" in properties else set())
 
 
-def assert_answers(store: Path, messages: list[Message], *, topics: bool = True) -> None:
+def assert_answers(path: Path, messages: list[Message], *, topics: bool = True) -> None:
     """Assert that a store answers as if all its derived files were whole.
 
     Without `topics`, the lists of topics and queues are not compared: those of a store that has
     other queue files do not scan for queues whose files are missing.
     """
-    with StoreReader.open(store) as reader:
+    with StoreReader.open(path) as reader:
         last = messages[-1]
         assert reader.max_offset == last["physicalOffset"] + last["size"]
         by_queue = queues(messages)

@@ -12,7 +12,7 @@ import pytest
 
 from mqlake.store.reader import StoreReader
 from tests.golden import store
-from tests.store.brute_force import assert_answers
+from tests.store.brute_force import assert_answers, messages_of
 
 PAGE = 4096
 TOPIC = "TopicBatch"
@@ -139,7 +139,7 @@ def test_answers_hold(name: str, case: str, tmp_path: Path) -> None:
     golden = store(name)
     path = golden.copy(tmp_path / "store")
     WHOLE_LISTS[case](path)
-    assert_answers(path, golden.messages())
+    assert_answers(path, messages_of(golden.name))
 
 
 @pytest.mark.parametrize("case", PART_LISTS)
@@ -147,13 +147,13 @@ def test_answers_hold_with_some_queues_gone(case: str, tmp_path: Path) -> None:
     golden = store("rmq533-clean")
     path = golden.copy(tmp_path / "store")
     PART_LISTS[case](path)
-    assert_answers(path, golden.messages(), topics=False)
+    assert_answers(path, messages_of(golden.name), topics=False)
 
 
 def test_torn_log_with_stale_queue_entries(tmp_path: Path) -> None:
     golden = store("rmq5-torn.variant-flip5")
     end = golden.recovery()["afterDispatch"]["commitLogMaxOffset"]
-    messages = [m for m in store("rmq5-killed").messages() if m["physicalOffset"] < end]
+    messages = [m for m in messages_of("rmq5-killed") if m["physicalOffset"] < end]
     assert_answers(golden.path, messages)
 
 
@@ -168,11 +168,11 @@ def test_first_queue_file_lost(tmp_path: Path) -> None:
             (directory / f"{base:020d}").write_bytes(data[base : base + 1000])
             if not any(data[base + 1000 : base + 1020]):
                 break
-    assert_answers(path, golden.messages())
+    assert_answers(path, messages_of(golden.name))
     queue_file(path).unlink()
     (path / "consumequeue" / TOPIC / "3" / f"{1000:020d}").unlink()
     max((path / "consumequeue" / "TopicA" / "1").iterdir()).unlink()
-    assert_answers(path, golden.messages())
+    assert_answers(path, messages_of(golden.name))
 
 
 def test_index_with_loops(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_index_with_loops(tmp_path: Path) -> None:
             struct.pack_into(">i", data, 40 + 4000 + 20 * number + 16, link)
         file.write_bytes(data)
     with StoreReader.open(path) as reader:
-        for message in golden.messages()[::50]:
+        for message in messages_of(golden.name)[::50]:
             key = message["properties"].get("UNIQ_KEY")
             if key:
                 for record in reader.by_key(message["topic"], key).records:
@@ -198,7 +198,7 @@ def test_index_pages_lost_in_a_crash(tmp_path: Path) -> None:
     golden = store("rmq5-killed")
     path = golden.copy(tmp_path / "store")
     overwrite(index_files(path)[-1], 2 * PAGE, bytes(PAGE))
-    assert_answers(path, golden.messages())
+    assert_answers(path, messages_of(golden.name))
     with StoreReader.open(path) as reader:
         assert [damage.file for damage in reader.inspect().damage] == [
             f"index/{index_files(path)[-1].name}"

@@ -14,6 +14,7 @@ from mqlake.formats.java_string import index_key_hash
 from mqlake.formats.message_json import to_json
 from mqlake.store.reader import StoreReader
 from tests.golden import NAMES, GoldenStore, store
+from tests.store.brute_force import messages_of
 
 _MOST_BY_INDEX = 64
 """RocketMQ returns no more messages of a key, whatever it is asked for."""
@@ -31,7 +32,7 @@ class Golden:
     def __init__(self, golden: GoldenStore) -> None:
         self.path = golden.path
         self.queries = golden.queries()
-        self.messages = golden.messages()
+        self.messages = messages_of(golden.name)
         self.at = {message["physicalOffset"]: message for message in self.messages}
         self.reader = StoreReader.open(golden.path)
 

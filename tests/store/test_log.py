@@ -15,6 +15,7 @@ from mqlake.store.log_end import find_end, recovery_start
 from mqlake.store.reader import StoreReader
 from mqlake.store.segments import CommitLog
 from tests.golden import CRASHED, NAMES, TORN_VARIANTS, store
+from tests.store.brute_force import messages_of
 from tests.store.make_store import START, StoreMaker
 
 
@@ -54,7 +55,7 @@ def test_torn_record_is_reported() -> None:
 def test_good_records_behind_the_end_are_reported() -> None:
     """One byte of a body is wrong; RocketMQ cuts off the four good records behind it as well."""
     golden = store("rmq5-torn.variant-flip5")
-    whole = store("rmq5-killed").messages()
+    whole = messages_of("rmq5-killed")
     with StoreReader.open(golden.path) as reader:
         log = reader.inspect().commit_log
     behind = [m for m in whole if m["physicalOffset"] > log.max_offset]

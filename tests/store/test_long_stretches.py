@@ -10,7 +10,7 @@ from mqlake.store import beyond_end, found_entries, log_end, log_scan
 from mqlake.store.found_entries import Undispatched, scan_bounds, scan_entries
 from mqlake.store.reader import StoreReader
 from tests.golden import store
-from tests.store.brute_force import assert_answers
+from tests.store.brute_force import assert_answers, messages_of
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_answers_without_derived_files(name: str, tmp_path: Path) -> None:
     path = golden.copy(tmp_path / "store")
     for directory in ("consumequeue", "index"):
         (path / directory).rename(tmp_path / directory)
-    assert_answers(path, golden.messages())
+    assert_answers(path, messages_of(golden.name))
 
 
 def test_same_entries(monkeypatch: pytest.MonkeyPatch) -> None:

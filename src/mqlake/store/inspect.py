@@ -40,15 +40,19 @@ def inspect(snapshot: Snapshot) -> report.StoreReport:
 
 def _commit_log(snapshot: Snapshot) -> report.CommitLogReport:
     log, end = snapshot.log, _end(snapshot)
-    beyond = find_good_records(log, end.offset)
-    damage = [*log.damage, *_end_damage(snapshot, end, beyond)]
+    if snapshot.owner is None:
+        beyond = find_good_records(log, end.offset)
+        damage = [*log.damage, *_end_damage(snapshot, end, beyond)]
+    else:
+        # What lies behind the end is what the broker has written since.
+        beyond, damage = report.BeyondEndReport(records=0, length=0, ranges=[]), log.damage
     files = [report.LogFileReport(s.name, s.base, s.end - s.base) for s in log.segments]
     return report.CommitLogReport(
         min_offset=log.min_offset,
         max_offset=end.offset,
         files=files,
         file_size=log.segment_size,
-        end_reason=None if end.fault in _CLEAN_ENDS else FAULT_REASONS[end.fault],
+        end_reason=FAULT_REASONS[end.fault] if len(damage) > len(log.damage) else None,
         damage=damage,
         beyond_end=beyond,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import os
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from mqlake.errors import StoreError
 from mqlake.formats.dialect import Dialect
@@ -19,18 +19,18 @@ from mqlake.formats.record import Record
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import Directory
 from mqlake.store import key_query, queue_read, segments, time_range
-from mqlake.store.config_files import queue_count
 from mqlake.store.index_files import IndexFiles
-from mqlake.store.inspect import inspect
 from mqlake.store.key_query import TAG_TYPE, KeyQuery
 from mqlake.store.queue_files import queue_ids
-from mqlake.store.report import StoreReport
 from mqlake.store.results import GetResult, QueryResult, QueueRange
 from mqlake.store.segments import CommitLog
 from mqlake.store.snapshot import Snapshot
 from mqlake.store.tag_filter import TagFilter
 from mqlake.store.time_range import TimeRange
 from mqlake.store.time_search import Boundary, offset_by_time
+
+if TYPE_CHECKING:
+    from mqlake.store.report import StoreReport
 
 LAST_TIME = (1 << 63) - 1
 DEFAULT_LIMIT = 64
@@ -212,6 +212,8 @@ class StoreReader:
 
     def _queues_without_files(self, topic: str, known: list[int]) -> set[int]:
         """Return the queues of a topic that may have messages, but have no files."""
+        from mqlake.store.config_files import queue_count
+
         count = queue_count(self._directory, topic)
         undispatched = self._snapshot.undispatched.bounds()
         with_records = {queue_id for name, queue_id in undispatched if name == topic}
@@ -219,6 +221,8 @@ class StoreReader:
 
     def inspect(self) -> StoreReport:
         """Return a report on the whole store."""
+        from mqlake.store.inspect import inspect
+
         return inspect(self._snapshot)
 
 

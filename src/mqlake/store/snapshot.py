@@ -50,7 +50,10 @@ class Snapshot:
     @cached_property
     def owner(self) -> int | None:
         """The process that has the store open, None without one; 0 or less: not known."""
-        return self.directory.lock_holder(LOCK_NAME)
+        try:
+            return self.directory.lock_holder(LOCK_NAME)
+        except StoreError:
+            return None  # not to be asked: what holds after a crash holds for a live store too
 
     @cached_property
     def has_abort_file(self) -> bool:
@@ -64,10 +67,11 @@ class Snapshot:
 
     @cached_property
     def abort_process(self) -> int | None:
-        """The process id in the abort file."""
-        if not self.has_abort_file:
+        """The process id in the abort file, None where there is none."""
+        try:
+            return abort_file.decode(_read(self.directory, ABORT_NAME))
+        except StoreError:
             return None
-        return abort_file.decode(_read(self.directory, ABORT_NAME))
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
