@@ -11,7 +11,8 @@ from mqlake.storage.protocol import Directory
 DIRECTORY = "config"
 
 _MOST_BYTES = 256 << 20
-_MOST_QUEUES = 1 << 16
+MOST_QUEUES = 1 << 16
+"""A topic with more queues than that is not believed."""
 
 C = TypeVar("C", bound=Config)
 
@@ -41,4 +42,4 @@ def queue_count(directory: Directory, topic: str) -> int:
     settings = topics.topic_config_table.get(topic) if topics else None
     if settings is None:
         return 0
-    return min(max(settings.read_queue_nums, settings.write_queue_nums), _MOST_QUEUES)
+    return min(max(settings.read_queue_nums, settings.write_queue_nums), MOST_QUEUES)

@@ -120,6 +120,11 @@ class IndexFiles:
 def _open(directory: Directory, name: str) -> IndexFile | Damage | None:
     """Return a file, what is wrong with it, or None where it is empty."""
     path = f"{DIRECTORY}/{name}"
+    if not name.isprintable():
+        # Reports are text: a name of other bytes, or one that moves the cursor, stays out of them.
+        return Damage(
+            f"{DIRECTORY}/{ascii(name)[1:-1]}", 0, 0, "no name that RocketMQ gives a file"
+        )
     try:
         file = directory.open(path)
         view = file.view()

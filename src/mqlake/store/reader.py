@@ -102,7 +102,7 @@ class StoreReader:
 
     def topics(self) -> list[str]:
         """Return the names of all topics that have a queue, sorted."""
-        found = {topic for topic, _ in self._snapshot.undispatched.bounds()}
+        found = {topic for topic, _ in self._snapshot.undispatched.bounds}
         return sorted(found.union(self._snapshot.topics_with_files))
 
     def queues(self, topic: str) -> list[int]:
@@ -111,8 +111,7 @@ class StoreReader:
 
     def queue(self, topic: str, queue_id: int) -> QueueRange:
         """Return a queue's offsets; (0, 0) where there is no such queue."""
-        view = self._snapshot.view(check_topic_name(topic), queue_id)
-        return QueueRange(view.min_offset, view.max_offset)
+        return QueueRange(*self._snapshot.queue_range(check_topic_name(topic), queue_id))
 
     def get(
         self,
@@ -207,17 +206,18 @@ class StoreReader:
         missing = self._queues_without_files(topic, known) if known else None
         if missing is None or missing:
             found = time_range.in_log(self._log, self.max_offset, topic, missing, times)
-            sources.append(iter(found))
+            sources.append(iter(sorted(found)))
         return QueryResult(*time_range.read(self._log, sources, max, tags))
 
     def _queues_without_files(self, topic: str, known: list[int]) -> set[int]:
         """Return the queues of a topic that may have messages, but have no files."""
-        from mqlake.store.config_files import queue_count
+        from mqlake.store.config_files import MOST_QUEUES, queue_count
 
         count = queue_count(self._directory, topic)
-        undispatched = self._snapshot.undispatched.bounds()
+        undispatched = self._snapshot.undispatched.bounds
         with_records = {queue_id for name, queue_id in undispatched if name == topic}
-        return with_records.union(range(builtins.max(count, known[-1]))).difference(known)
+        believed = builtins.max(count, min(known[-1], MOST_QUEUES))  # a name can say anything
+        return with_records.union(range(believed)).difference(known)
 
     def inspect(self) -> StoreReport:
         """Return a report on the whole store."""
