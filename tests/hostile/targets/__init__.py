@@ -1,0 +1,19 @@
+"""What is fed with hostile input. Each target is a function of a round, and raises on a fault."""
+
+from __future__ import annotations
+
+from tests.hostile.rounds import Target
+from tests.hostile.targets import commands, documents, index_files, jobs, readers, records, scans
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        *records.TARGETS,
+        *scans.TARGETS,
+        *index_files.TARGETS,
+        *documents.TARGETS,
+        *readers.TARGETS,
+        *jobs.TARGETS,
+        *commands.TARGETS,
+    )
+}

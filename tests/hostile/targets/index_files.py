@@ -1,0 +1,144 @@
+"""Index files: chains with loops, links and slots that point anywhere, headers that lie."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.index_entries import IndexFileBuilder, lookup_many, relink
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.errors import FormatError
+from mqlake.formats import index_file
+from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from mqlake.storage.memory import MemoryDirectory
+from mqlake.store.index_files import IndexFiles
+from tests.hostile.mutate import NUMBERS, Field, change
+from tests.hostile.rounds import Round, Target, require, same
+
+NAME = "20261120203016976"
+BEGIN = 1_795_000_000_000
+
+
+def mutated(round: Round) -> None:
+    """Look keys up in mutated index files, and link them anew."""
+    dice = round.dice
+    for _ in range(10):
+        slots = dice.choice((1, 2, 7, 16, 64))
+        most = dice.choice((2, 8, 4 * slots + 1, 4 * slots, 200))
+        entries = dice.choice((most - 1, dice.randrange(most)))
+        data = bytearray(real_file(round, slots, most, entries))
+        fields = index_fields(slots, entries)
+        for _ in range(dice.choice((1, 2, 5))):
+            round.tell(change(dice, data, fields, near=entries + 1))
+        if dice.random() < 0.1:
+            loop(round, data, slots, entries)
+        round.feed(len(data))
+        check(round, bytes(data), slots, most)
+        round.story.clear()
+
+
+def real_file(round: Round, slots: int, most: int, entries: int) -> bytes:
+    """Return an index file as RocketMQ would write it."""
+    dice = round.dice
+    builder = IndexFileBuilder(slots, most, previous_end_timestamp=dice.choice((0, BEGIN)))
+    hashes = [dice.choice((dice.getrandbits(31), dice.randrange(8))) for _ in range(entries)]
+    builder.insert(
+        np.array(hashes, np.int32),
+        np.arange(entries, dtype=np.int64) * 300,
+        BEGIN + np.arange(entries, dtype=np.int64) * dice.choice((1, 700, 10**12)),
+    )
+    with builder.finish() as view:
+        data = bytes(view)
+    builder.close()
+    round.tell(f"{slots} slots, {entries} of {most} entries")
+    return data
+
+
+def index_fields(slots: int, entries: int) -> list[Field]:
+    """Return the numbers of an index file: header, slots, entries."""
+    names = ("begin time", "end time", "begin offset", "end offset")
+    fields = [Field(name, 8 * place, 8) for place, name in enumerate(names)]
+    fields += [Field("slots in use", 32, 4), Field("index count", 36, 4)]
+    fields *= entries // 10 + 1  # as likely as all entries together
+    fields += [Field(f"slot {n}", HEADER_SIZE + n * SLOT_SIZE, 4) for n in range(slots)]
+    for entry in range(1, entries + 1):
+        at = index_file.entry_at(slots, entry)
+        fields += [
+            Field(f"hash {entry}", at, 4),
+            Field(f"offset {entry}", at + 4, 8),
+            Field(f"seconds {entry}", at + 12, 4),
+            Field(f"link {entry}", at + 16, 4),
+        ]
+    return fields
+
+
+def loop(round: Round, data: bytearray, slots: int, entries: int) -> None:
+    """Make every link lead to the entry behind it, the last one to the first."""
+    round.tell("links in a circle")
+    for entry in range(1, entries + 1):
+        at = index_file.entry_at(slots, entry) + ENTRY_SIZE - 4
+        data[at : at + 4] = (entry % entries + 1).to_bytes(4, "big")
+
+
+def check(round: Round, data: bytes, slots: int, most: int) -> None:
+    """Ask compiled kernels and twin the same; open the file as the store does."""
+    hashes = np.array(_some_hashes(round, data), np.int32)
+    begin, end = sorted(round.dice.choice((0, BEGIN, BEGIN + 5000, *_LONGS)) for _ in range(2))
+    limit = round.dice.choice((1, 2, 64, 1 << 31))
+    round.tell(f"look {hashes.tolist()} up in [{begin}, {end}], at most {limit}")
+    found = [
+        [column.tolist() for column in
+         lookup_many(data, slots, most, hashes, begin, end, limit, kernel)]
+        for kernel in (load("compiled"), load("reference"))
+    ]  # fmt: skip
+    same(*found, "the kernels' look-ups")
+    require(len(found[0][0]) <= len(hashes) * len(data) // ENTRY_SIZE + 1, "a chain without end")
+    round.seen["matches"] += len(found[0][0])
+    for key_hash in {*hashes.tolist()}:
+        chain = list(index_file.walk_chain(data, slots, most, key_hash))
+        require(len(chain) <= len(data) // ENTRY_SIZE, "a chain without end")
+    count = round.dice.choice((most, len(data), 1 << 31, 1, -5))
+    same(*(_relinked(data, slots, count, kernel) for kernel in (load("compiled"), load("reference"))),
+         "links made anew")  # fmt: skip
+    files = IndexFiles.open(MemoryDirectory({f"index/{NAME}": data}))
+    round.seen["refused"] += len(files.damage)
+    for file in files.files:
+        round.seen["opened"] += 1
+        list(file.entries("Topic#key"))
+        require(len(files.gaps(0, 1 << 40)) <= 2, "one file leaves two gaps at most")
+    files.after_crash(0, 500)
+
+
+_LONGS = tuple(number - (number >> 63 << 64) for number in NUMBERS)
+
+
+def _some_hashes(round: Round, data: bytes) -> list[int]:
+    """Return hashes that the file may hold, and some that it does not."""
+    hashes = [round.dice.randrange(8) for _ in range(round.dice.randrange(1, 30))]
+    hashes += [int.from_bytes(data[at : at + 4], "big") & 0x7FFFFFFF
+               for at in range(len(data) % 20 + 40, len(data) - 4, ENTRY_SIZE)][:30]  # fmt: skip
+    return hashes
+
+
+def _relinked(data: bytes, slots: int, count: int, kernel: Kernel) -> object:
+    try:
+        return relink(data, slots, count, kernel)
+    except FormatError:
+        return None
+
+
+TARGETS = (
+    Target(
+        "index",
+        "Look-ups (`walk_chain`, `lookup_many`), `relink` and opening of mutated index files:"
+        " the compiled kernels and their twin agree, every chain ends.",
+        mutated,
+        0.08,
+    ),
+    Target(
+        "index-bounds-checked",
+        "The same with kernels that check each load and store.",
+        mutated,
+        0.01,
+        bounds_checked=True,
+    ),
+)

@@ -1,0 +1,152 @@
+"""Run rounds in a process of their own: python -m tests.hostile.worker TARGET SEED COUNT LOG.
+
+Prints one JSON line now and then: what was done so far. LOG names the round that runs; when the
+process dies of it, or hangs, it also has the stack.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import resource
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from tests.hostile.rounds import Round
+from tests.hostile.targets import TARGETS
+
+HANG = 60
+"""Seconds after which a round hangs. Rounds take milliseconds, at most a second or two."""
+
+SLACK, FACTOR = 96 << 20, 64
+"""A round may take so many bytes of memory, and so many for each byte of its inputs."""
+
+ADDRESS_SPACE = 6 << 30
+"""Bytes of address space beyond those at the start: allocating more fails at once."""
+
+MOST_FAILURES = 20
+_REPORT_EVERY = 2.0
+
+
+class Worker:
+    """Rounds of one target, from a seed on."""
+
+    def __init__(self, name: str, log: TextIO) -> None:
+        self._target, self._log = TARGETS[name], log
+        self.inputs = self.rounds = self.largest = 0
+        self.slowest = 0.0
+        self.seen: Counter[str] = Counter()
+        self.failures: list[dict[str, Any]] = []
+
+    def run(self, seed: int, count: int) -> Iterator[dict[str, Any]]:
+        """Run rounds until they had `count` inputs; yield a report now and then, and at the end."""
+        reported = time.monotonic()
+        while self.inputs < count and len(self.failures) < MOST_FAILURES:
+            self._round(seed + self.rounds)
+            if time.monotonic() - reported > _REPORT_EVERY:
+                reported = time.monotonic()
+                yield self.report()
+        yield self.report()
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "target": self._target.name,
+            "inputs": self.inputs,
+            "rounds": self.rounds,
+            "slowest": self.slowest,
+            "largest": self.largest,
+            "seen": self.seen,
+            "failures": self.failures,
+        }
+
+    def _round(self, seed: int) -> None:
+        round = Round.of(self._target.name, seed)
+        start = time.monotonic()
+        first = self.rounds == 0  # imports, compiling and warming of caches are in it
+        try:
+            with self._watched(seed):
+                before = _reset_peak()
+                self._target.run(round)
+                grown = _peak() - before
+                self.largest = max(self.largest, 0 if first else grown)
+                if not first and grown > SLACK + FACTOR * round.size:
+                    raise MemoryError(f"{grown >> 20} MiB for {round.size} bytes of input")
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is what we look for)
+            self.failures.append(
+                {
+                    "target": self._target.name,
+                    "seed": seed,
+                    "error": f"{type(error).__name__}: {error}"[:2000],
+                    "story": round.story[-40:],
+                    "where": traceback.format_exc()[-3000:],
+                }
+            )
+        if not first:
+            self.slowest = max(self.slowest, time.monotonic() - start)
+        self.rounds += 1
+        self.inputs += round.inputs
+        self.seen.update(round.seen)
+
+    @contextmanager
+    def _watched(self, seed: int) -> Iterator[None]:
+        """End the process, with the stack in the log, when the block takes too long."""
+        self._log.seek(0)
+        self._log.truncate()
+        self._log.write(f"--target {self._target.name} --seed {seed}\n")
+        self._log.flush()
+        faulthandler.dump_traceback_later(HANG, exit=True, file=self._log)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def _reset_peak() -> int:
+    """Let the peak of resident memory start anew; return what is resident now, in bytes."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pass  # elsewhere, or not allowed: the peak is that of the whole process
+    return _peak()
+
+
+def _peak() -> int:
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) << 10
+    except (OSError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _limit_memory() -> None:
+    try:
+        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except OSError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + ADDRESS_SPACE, hard))
+
+
+def main(name: str, seed: int, count: int, log: Path) -> int:
+    if TARGETS[name].bounds_checked:
+        os.environ["MQLAKE_BOUNDSCHECK"] = "1"
+    warnings.simplefilter("error")
+    _limit_memory()
+    with log.open("w") as file:
+        faulthandler.enable(file)
+        for report in Worker(name, file).run(seed, count):
+            print(json.dumps(report), flush=True)
+        faulthandler.disable()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])))
