@@ -185,7 +185,10 @@ class LogSegment:
         places = [] if damaged is None else [damaged.end]
         places += self.offset_index.positions_after(position, _TRIES)
         for place in sorted(places):
-            if place < self.size and next(BatchWalk(self.log.file, place, check=True), None):
+            # An index that is damaged, too, may point back.
+            if not position < place < self.size:
+                continue
+            if next(BatchWalk(self.log.file, place, check=True), None):
                 return place
         return self.size
 
