@@ -53,9 +53,7 @@ def main() -> int:
         step("Start Spark on this machine, and rebuild what is gone")
         asked = time.perf_counter()
         with open_session() as session:
-            fact(
-                "Spark", f"{session.spark.version}, ready in {time.perf_counter() - asked:.1f} s"
-            )
+            fact("Spark", f"{session.spark.version}, ready in {time.perf_counter() - asked:.1f} s")
             rebuild_with(session.engine, copy)
             differences = compare_files(original, copy) + compare_answers(copy)
             query(session.spark, copy)

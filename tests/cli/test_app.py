@@ -17,6 +17,7 @@ from tests.cli.conftest import Mqlake
 from tests.golden import store
 
 COMMANDS = ("inspect", "verify", "rebuild", "query", "export")
+MQLAKE = (sys.executable, "-m", "mqlake")
 HEAVY = ("numpy", "numba", "rich", "pyarrow", "pyspark", "py4j")
 
 
@@ -129,7 +130,7 @@ def test_a_closed_pipe_is_no_error(arguments: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
     ran = subprocess.run(
-        [sys.executable, "-m", "mqlake", *arguments, path],
+        [*MQLAKE, *arguments, path],
         stdout=write,
         stderr=subprocess.PIPE,
         check=False,
@@ -174,3 +175,39 @@ def test_a_small_query_imports_nothing_heavy(options: list[str]) -> None:
     path = str(store("rmq5-clean").path)
     assert _imported("query", path, *options, "--json") == "[]"
     assert _imported("query", path, *options) == "['rich']"
+
+
+def test_a_terminal_gets_a_bar_that_goes_away(tmp_path: Path) -> None:
+    terminal, stderr = os.openpty()
+    ran = subprocess.run(
+        [*MQLAKE, "verify", store("rmq5-clean").path, "--engine", "local", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+        check=True,
+    )
+    os.close(stderr)
+    drawn = b""
+    while chunk := _read(terminal):
+        drawn += chunk
+    os.close(terminal)
+    assert b"index entries" in drawn
+    assert drawn.endswith(b"\x1b[2K")
+    assert ran.stdout.count(b"\n") == 1
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how Linux says that the other end is closed
+        return b""
+
+
+def test_stdout_that_knows_no_unicode() -> None:
+    ran = subprocess.run(
+        [*MQLAKE, "inspect", store("rmq5-clean").path],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=True,
+    )
+    assert b"0:0?10" in ran.stdout

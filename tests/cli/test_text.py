@@ -23,8 +23,8 @@ def _in_tokyo(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [
-        (1795206616198, "2026-11-21 05:30:16.198+09:00"),
-        (1, "1970-01-01 09:00:00.001+09:00"),
+        (1795206616198, "2026-11-21 05:30:16.198"),
+        (1, "1970-01-01 09:00:00.001"),
         (0, "-"),
         (-5, "-5 ms"),
         ((1 << 63) - 1, f"{(1 << 63) - 1} ms"),
@@ -58,7 +58,7 @@ def test_count() -> None:
         ("é".encode() * 11, "é" * 10 + "…"),
         (b"\x1b[2J", "0x1b5b324a"),
         (b"\xff\xfe", "0xfffe"),
-        (bytes(40), "0x" + "00" * 32 + "…"),
+        (bytes(40), "0x" + "00" * 5 + "…"),
     ],
 )
 def test_preview(body: bytes, shown: str) -> None:

@@ -44,6 +44,7 @@ def write_line(line: str) -> None:
 def draw(parts: Iterable[RenderableType]) -> None:
     """Draw tables and lines for a person, one below the other."""
     from rich.console import Console
+    from rich.table import Table
 
     terminal = sys.stdout.isatty()
     page = io.StringIO()
@@ -55,7 +56,9 @@ def draw(parts: Iterable[RenderableType]) -> None:
         emoji=False,
         markup=False,
     )
-    for part in parts:
+    for number, part in enumerate(parts):
+        if number and isinstance(part, Table):
+            console.print()
         console.print(part)
     for line in page.getvalue().splitlines():
         write_line(line.rstrip())

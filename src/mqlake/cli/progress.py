@@ -1,4 +1,4 @@
-"""Progress of long work on stderr."""
+"""Progress of long work on stderr: a bar on a terminal, else a line a tenth."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ Report = Callable[[str, int, int], None]
 def progress(wanted: bool | None) -> Generator[Report | None]:
     """Give a function that shows progress, None where none is wanted.
 
-    `wanted` None asks whether stderr is a terminal. The bar goes away when the work ends.
+    `wanted` None asks whether stderr is a terminal. A bar goes away when the work ends.
     """
-    if not (sys.stderr.isatty() if wanted is None else wanted):
+    terminal = sys.stderr.isatty()
+    if not (terminal if wanted is None else wanted):
         yield None
-        return
+    elif terminal:
+        with _bar() as report:
+            yield report
+    else:
+        yield _lines()
 
+
+@contextmanager
+def _bar() -> Generator[Report]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -30,17 +38,15 @@ def progress(wanted: bool | None) -> Generator[Report | None]:
         TimeElapsedColumn,
     )
 
-    bar = Progress(
+    steps: dict[str, TaskID] = {}
+    with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
-    )
-    steps: dict[str, TaskID] = {}
-
-    with bar:
+    ) as bar:
 
         def report(title: str, done: int, total: int) -> None:
             if title not in steps:
@@ -48,3 +54,15 @@ def progress(wanted: bool | None) -> Generator[Report | None]:
             bar.update(steps[title], completed=done, total=total)
 
         yield report
+
+
+def _lines() -> Report:
+    tenths: dict[str, int] = {}
+
+    def report(title: str, done: int, total: int) -> None:
+        tenth = 10 * done // max(1, total)
+        if tenths.get(title) != tenth:
+            tenths[title] = tenth
+            sys.stderr.write(f"{title}: {done} of {total}\n")
+
+    return report

@@ -33,8 +33,8 @@ def local_time(milliseconds: int) -> str:
         return "-"
     if not 0 < milliseconds < YEAR_9999:
         return f"{milliseconds} ms"
-    moment = EPOCH + timedelta(milliseconds=milliseconds)
-    return moment.astimezone().isoformat(sep=" ", timespec="milliseconds")
+    moment = (EPOCH + timedelta(milliseconds=milliseconds)).astimezone()
+    return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
 
 
 def time_and_milliseconds(milliseconds: int) -> str:
@@ -69,7 +69,7 @@ def shortened(text: str, limit: int) -> str:
 def preview(body: bytes, limit: int) -> str:
     """Return the beginning of a body on one line: text where it is UTF-8, else hex.
 
-    `limit` is in characters, for hex 32 bytes; "…" marks that there is more.
+    `limit` is in characters, and hex shows at most 32 bytes; "…" marks that there is more.
     """
     return printable(beginning(body, limit))
 
@@ -78,7 +78,8 @@ def beginning(body: bytes, limit: int) -> str:
     """Return the beginning of a body as `preview` does, with the line ends and tabs of text."""
     text = _readable(body[: 4 * limit + 3], cut=len(body) > 4 * limit + 3)
     if text is None:
-        return f"0x{body[:HEX_BYTES].hex()}{'…' if len(body) > HEX_BYTES else ''}"
+        shown = body[: min(HEX_BYTES, limit // 2)]
+        return f"0x{shown.hex()}{'…' if len(body) > len(shown) else ''}"
     more = len(text) > limit or len(body) > 4 * limit + 3
     return text[:limit] + ("…" if more else "")
 

@@ -10,8 +10,9 @@ JSON: `store`, `lastStopWasClean` (null while a broker has the store open), `own
 (`beginTimestamp`, `endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`,
 `indexCount`) and sizes (`hashSlots`, `maxEntries`); `checkpoint` (`physicMsgTimestamp`,
 `logicsMsgTimestamp`, `indexMsgTimestamp`, `masterFlushedOffset`, `confirmPhysicalOffset`,
-`logicsPhysicalOffset`; null where there is none); `config` (`topics`, `consumerGroups`); `damage`
-of the derived files.
+`logicsPhysicalOffset`; null where there is none); `config` (`topics`, a
+number, and `consumerGroups`, each with `group` and its `offsets` by topic and queue); `damage` of
+the derived files.
 
 Exit code 0 also where there is damage: `verify` is the command that judges.
 """
@@ -28,7 +29,7 @@ EXAMPLES = (
 
 
 def inspect(store: shared.Store, json: shared.Json = False) -> int:
-    """Show what a store holds and how it was left: log, topics, index, checkpoint, damage."""
+    """Show what a store holds and how it was left."""
     from mqlake.store.reader import StoreReader
 
     with StoreReader.open(store) as reader:

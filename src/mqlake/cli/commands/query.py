@@ -85,6 +85,7 @@ def query(
             "--max", metavar="N", min=1, help=f"Most messages to answer; {DEFAULT_MAX} by default."
         ),
     ] = None,
+    dialect: shared.Dialect = None,
     json: shared.Json = False,
 ) -> int:
     """Find messages by id, key, queue offset or time."""
@@ -105,9 +106,10 @@ def query(
     )
     question = choose(asked)
 
+    from mqlake.formats.dialect import Dialect
     from mqlake.store.reader import StoreReader
 
-    with StoreReader.open(store) as reader:
+    with StoreReader.open(store, dialect=Dialect(dialect) if dialect else None) as reader:
         answer = question.ask(reader, asked)
     if json:
         from mqlake.formats.message_json import to_json

@@ -6,9 +6,10 @@ leaves the store as it was.
 
 JSON: `store`, `output`, `settings` (`dialect`, `queueFileSize`, `hashSlots`, `maxIndex`,
 `delayLevels`), `logEnd` (physical offset), `bytesScanned`, `records` and `recordsBeyond` (good
-records behind the log's end, which get no entries), `queues`, `queueEntries`, `blankEntries`,
-`indexFiles`, `indexEntries`, `refused` (records whose place in a queue is taken), `passes`,
-`damage` (objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
+records behind the log's end, which get no entries), `queues` and `queuesKept` (of which the log has
+no record, so that they stay as they are), `queueEntries`, `blankEntries`, `indexFiles`,
+`indexEntries`, `refused` (records whose place in a queue is taken), `passes`, `damage` (objects
+with `file`, `offset`, `bytes`, `reason`), `seconds`.
 """
 
 from __future__ import annotations

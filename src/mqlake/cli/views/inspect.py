@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mqlake.cli.text import count, local_time, printable, shortened, size
 from mqlake.cli.views import damage
-from mqlake.cli.views.tables import NUMBER, TEXT, bad, good, named_values, note, rows
+from mqlake.cli.views.tables import NUMBER, TEXT, WORD, bad, good, named_values, note, rows
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -80,7 +80,7 @@ def _topics(topics: list[TopicReport]) -> RenderableType:
             shortened(topic.topic, NAME_LENGTH),
             str(len(topic.queues)),
             f"{sum(queue.max_offset - queue.min_offset for queue in topic.queues):,}",
-            "  ".join(f"{q.queue_id}: {q.min_offset}…{q.max_offset}" for q in topic.queues),
+            "  ".join(f"{q.queue_id}:{q.min_offset}…{q.max_offset}" for q in topic.queues),
         )
     return table
 
@@ -89,23 +89,19 @@ def _index(files: list[IndexFileReport]) -> RenderableType:
     table = rows(
         "Index files",
         [
-            ("file", TEXT),
+            ("file", WORD),
             ("entries", NUMBER),
-            ("room", NUMBER),
             ("slots used", NUMBER),
             ("from", TEXT),
             ("to", TEXT),
-            ("log offsets", TEXT),
         ],
     )
     for file in files:
         table.add_row(
             file.name,
-            f"{file.index_count - 1:,}",
-            f"{file.max_entries - 1:,}",
-            f"{file.slot_count:,} of {file.hash_slots:,}",
+            f"{file.index_count - 1:,} of {file.max_entries - 1:,}",
+            f"{file.slot_count:,}",
             local_time(file.begin_timestamp),
             local_time(file.end_timestamp),
-            f"{file.begin_physical_offset:,}…{file.end_physical_offset:,}",
         )
     return table

@@ -94,5 +94,6 @@ def _fields(record: Record) -> RenderableType:
         (printable(name), printable(value)) for name, value in sorted(record.properties.items())
     ]
     values.append(("body", f"{size(len(record.body))}{compressed}"))
-    values.append(("", beginning(record.body, PREVIEW).expandtabs(4)))
+    lines = beginning(record.body, PREVIEW).expandtabs(4).splitlines()
+    values.append(("", "\n".join(map(printable, lines))))
     return named_values(values)

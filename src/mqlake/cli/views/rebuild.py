@@ -32,6 +32,8 @@ def view(report: RebuildReport, seconds: float) -> Iterator[RenderableType]:
         ("took", f"{seconds:.2f} s, {rate(report.bytes_scanned, seconds)}"),
         ("built in", printable(report.output)),
     ]
+    if report.queues_kept:
+        values.append(("kept", f"{count(report.queues_kept, 'queue')} without a record in the log"))
     if report.records_beyond:
         beyond = count(report.records_beyond, "good record")
         values.append(("left out", f"{beyond} behind the end of the log, as in RocketMQ"))

@@ -8,21 +8,28 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-NUMBER = "right"
-TEXT = "left"
+NUMBER = "number"
+"""Kind of column: to the right, never folded."""
+WORD = "word"
+"""Kind of column: to the left, never folded."""
+TEXT = "text"
+"""Kind of column: to the left, folded where the terminal is too narrow."""
 
 
 def rows(title: str, columns: Sequence[tuple[str, str]]) -> Table:
-    """Return an empty table with a title; columns are (name, NUMBER or TEXT)."""
+    """Return an empty table with a title; columns are pairs of a name and a kind."""
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
     )
     for name, kind in columns:
-        right = kind == NUMBER
         table.add_column(
             name,
-            justify="right" if right else "left",
-            no_wrap=right,
+            justify="right" if kind == NUMBER else "left",
+            no_wrap=kind != TEXT,
             overflow="fold",
             header_style="dim",
         )

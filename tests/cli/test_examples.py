@@ -1,0 +1,103 @@
+"""The programs of `examples/` run, and say what is true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.golden import store
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, *arguments: object) -> list[str]:
+    """Run an example; return the lines that it wrote."""
+    ran = subprocess.run(
+        [sys.executable, EXAMPLES / name, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout.splitlines()
+
+
+def test_read_topic() -> None:
+    golden = store("rmq5-clean")
+    truth = [message for message in golden.messages() if message["topic"] == "TopicA"]
+    lines = run("read_topic.py", golden.path, "TopicA")
+    assert len(lines) == len(truth)
+    seen = [tuple(map(int, line.split()[:2])) for line in lines]
+    assert seen == sorted((message["queueId"], message["queueOffset"]) for message in truth)
+
+
+def test_find_by_key() -> None:
+    golden = store("rmq5-clean")
+    found = [line.split()[0] for line in run("find_by_key.py", golden.path, "TopicA", "键-3")]
+    assert found == [
+        message["offsetMsgId"]
+        for message in golden.messages()
+        if message["topic"] == "TopicA" and "键-3" in (message["keys"] or "").split()
+    ]
+
+
+def test_rebuild_elsewhere(tmp_path: Path) -> None:
+    golden = store("rmq5-clean")
+    *_, last = run("rebuild_elsewhere.py", golden.path, tmp_path / "out")
+    queued = sum(message["sysFlag"] & 12 in (0, 8) for message in golden.messages())
+    assert last.startswith(f"{queued} queue entries, ")
+    assert (tmp_path / "out" / "checkpoint").exists()
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_tags_with_spark() -> None:
+    golden = store("rmq5-clean")
+    lines = run("tags_with_spark.py", golden.path)
+    counts = {tag: int(count) for count, tag in (line.split(maxsplit=1) for line in lines)}
+    truth = Counter(str(message["properties"].get("TAGS")) for message in golden.messages())
+    assert counts == truth
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_demo() -> None:
+    lines = run("demo.py")
+    answers = [re.search(r"(\d+) of (\d+) equal", line) for line in lines]
+    counts = [(found[1], found[2]) for found in answers if found]
+    assert counts == [(same, same) for same, _ in counts]
+    assert [int(count) for count, _ in counts] == [45, 3, 376, 113, 30]
+    assert lines[-1].startswith("✔ Files and answers equal RocketMQ's own.")
+
+
+def test_the_demo_says_what_differs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import demo
+
+    golden = store("rmq5-clean")
+    copy = golden.copy(tmp_path / "copy")
+    assert demo.compare_files(golden.path, copy) == 0
+    assert demo.compare_answers(copy) == 0
+    (copy / "index" / "20261120203016976").write_bytes(b"")
+    segment = copy / "commitlog" / f"{0:020d}"
+    data = bytearray(segment.read_bytes())
+    data[: len(data) // 2] = bytes(len(data) // 2)
+    segment.write_bytes(data)
+    assert demo.compare_files(golden.path, copy) == 1
+    assert demo.compare_answers(copy) > 0
+    assert "2 of 3 equal" in capsys.readouterr().out
+
+
+def test_every_example_is_listed_and_run() -> None:
+    listed = (EXAMPLES / "README.md").read_text()
+    tested = Path(__file__).read_text()
+    for path in EXAMPLES.glob("*.py"):
+        assert f"]({path.name})" in listed
+        assert f'run("{path.name}"' in tested
