@@ -149,7 +149,7 @@ def test_offset_by_time(golden: Golden) -> None:
         if "LOWER" in query:
             assert (lower, lower, upper) == (query["offset"], query["LOWER"], query["UPPER"])
         else:
-            # RocketMQ before 5.1 knows no boundaries: it takes what is nearest, of ties any.
+            # RocketMQ 4.9 knows no boundaries: it takes what is nearest, of ties any.
             assert min(lower, upper) <= query["offset"] <= max(lower, upper)
 
 

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,3 +140,17 @@ print([name for name in ("numpy", "numba", "pyarrow", "pyspark") if name in sys.
         command = [sys.executable, "-c", code, str(store(name).path)]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
         assert found.stdout == "[]\n"
+
+
+def test_reports_are_text() -> None:
+    """Whatever names and settings hold, JSON can be made of the report."""
+    settings = {
+        "config/consumerOffset.json": b'{"offsetTable": {"\\ud800@\\udfff": {"0": 1}}}',
+        "config/subscriptionGroup.json": b'{"subscriptionGroupTable": {"\\ud800": {}}}',
+        "index/\udcff": b"",
+        "consumequeue/\udcff/0/1": b"",
+    }
+    with StoreReader.open(MemoryDirectory({**FILES, **settings})) as reader:
+        report = msgspec.json.decode(msgspec.json.encode(reader.inspect()))
+    assert {group["group"] for group in report["config"]["consumerGroups"]} == {"\ufffd"}
+    assert [damage["file"] for damage in report["damage"]] == ["index/\\udcff"]

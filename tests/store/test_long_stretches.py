@@ -40,7 +40,7 @@ def test_same_entries(monkeypatch: pytest.MonkeyPatch) -> None:
             assert [compiled[queue].get(n) for n in range(2000)] == [
                 entries.get(n) for n in range(2000)
             ]
-        assert scan_bounds(log, 100_000, end) == Undispatched(log, 100_000, end).bounds()
+        assert scan_bounds(log, 100_000, end) == Undispatched(log, 100_000, end).bounds
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,30 @@ def test_same_end_and_same_records_behind_it(name: str, monkeypatch: pytest.Monk
             monkeypatch.setattr(module, "SMALL", -1)
         assert log_end.find_end(log, 0) == plain
         assert beyond_end.find_good_records(log, plain.offset) == behind
+
+
+@pytest.mark.usefixtures("_no_stretch_is_small")
+@pytest.mark.parametrize("removed", ["consumequeue", "checkpoint"])
+def test_more_entries_than_are_kept(
+    removed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then each queue is a scan of its own, and its offsets need none."""
+    monkeypatch.setattr(Undispatched, "_MOST_ENTRIES", 10)
+    golden = store("rmq5-killed")
+    path = golden.copy(tmp_path / "store")
+    (path / removed).rename(tmp_path / "removed")
+    expected = [
+        (q["topic"], q["queueId"], q["minOffset"], q["maxOffset"])
+        for q in golden.queries()["queues"]
+    ]
+    with StoreReader.open(path) as reader:
+        report = reader.inspect()
+        found = [
+            (t.topic, q.queue_id, q.min_offset, q.max_offset)
+            for t in report.topics
+            for q in t.queues
+        ]
+        assert sorted(found) == sorted(expected)
+        for topic, queue_id, low, high in expected[::5]:
+            records = reader.get(topic, queue_id, low, 1 << 20).records
+            assert [record.queue_offset for record in records] == list(range(low, high))

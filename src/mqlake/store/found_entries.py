@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.formats import consume_queue, sys_flag
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.properties import decode_properties
 from mqlake.store.log_scan import SMALL, Queue, batches, is_small, walk
 from mqlake.store.segments import CommitLog
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.columns import RecordColumns
 
 
 class FoundEntries:
@@ -35,10 +39,6 @@ class FoundEntries:
         """The last queue offset, plus one."""
         return self._queue_offsets[-1] + 1
 
-    def physical_offsets(self) -> Iterator[int]:
-        """Yield the physical offsets, by queue offset."""
-        return iter(self._physical_offsets)
-
     def add(self, queue_offset: int, entry: QueueEntry) -> None:
         """Append an entry; one that does not come behind the others is dropped.
 
@@ -49,6 +49,20 @@ class FoundEntries:
             self._physical_offsets.append(entry.physical_offset)
             self._sizes.append(entry.size)
             self._tags_codes.append(entry.tags_code)
+
+    def add_rows(self, rows: RecordColumns) -> None:
+        """Append the entries of a scan's records, which are all of this queue."""
+        offsets = rows["queue_offset"]
+        last = self._queue_offsets[-1] if self._queue_offsets else -1
+        if offsets[0] > last and bool((offsets[1:] > offsets[:-1]).all()):
+            self._queue_offsets.frombytes(offsets.tobytes())
+            self._physical_offsets.frombytes(rows["physical_offset"].tobytes())
+            self._sizes.frombytes(rows["size"].tobytes())
+            self._tags_codes.frombytes(rows["tags_code"].tobytes())
+            return
+        names = ["queue_offset", "physical_offset", "size", "tags_code"]
+        for queue_offset, *entry in rows[names].tolist():
+            self.add(queue_offset, QueueEntry(*entry))
 
     def get(self, queue_offset: int) -> QueueEntry | None:
         """Return the entry of a queue offset."""
@@ -113,73 +127,86 @@ def _compiled_entries(
             if wanted not in (None, name) or queue_id not in (None, queue):
                 continue
             entries = found.setdefault((name.decode(), queue), FoundEntries())
-            rows = batch.records[batch.records["queue"] == number]
-            for queue_offset, *entry in zip(
-                rows["queue_offset"].tolist(),
-                rows["physical_offset"].tolist(),
-                rows["size"].tolist(),
-                rows["tags_code"].tolist(),
-                strict=True,
-            ):
-                entries.add(queue_offset, QueueEntry(*entry))
+            entries.add_rows(batch.records[batch.records["queue"] == number])
     return found
 
 
-def scan_bounds(log: CommitLog, start: int, end: int) -> dict[Queue, tuple[int, int]]:
-    """Return the least and the greatest queue offset, by queue, of a long stretch of the log."""
+class Bounds(NamedTuple):
+    """What a stretch of the log has of one queue: least and greatest queue offset, records."""
+
+    least: int
+    greatest: int
+    records: int
+
+
+def scan_bounds(log: CommitLog, start: int, end: int) -> dict[Queue, Bounds]:
+    """Return the bounds of each queue that has records in a long stretch of the log."""
     import numpy as np
 
     from mqlake.dispatch.scan import Want
 
-    bounds: dict[Queue, tuple[int, int]] = {}
+    found: dict[Queue, Bounds] = {}
     for batch in batches(log, start, end, Want.EXPORT):
-        numbers, offsets = batch.records["queue"], batch.records["queue_offset"]
+        queued = batch.records[batch.records["queue"] >= 0]
+        numbers, offsets = queued["queue"], queued["queue_offset"]
         least = np.full(len(batch.table), np.iinfo(np.int64).max)
-        greatest = np.full(len(batch.table), -1)
-        queued = numbers >= 0
-        np.minimum.at(least, numbers[queued], offsets[queued])
-        np.maximum.at(greatest, numbers[queued], offsets[queued])
-        for number in np.flatnonzero(greatest >= 0).tolist():
+        greatest = np.full(len(batch.table), np.iinfo(np.int64).min)
+        np.minimum.at(least, numbers, offsets)
+        np.maximum.at(greatest, numbers, offsets)
+        counts = np.bincount(numbers, minlength=len(batch.table))
+        for number in np.flatnonzero(counts).tolist():
             name, queue_id = batch.table[number]
-            key = (name.decode(), queue_id)
-            low, high = bounds.get(key, (least[number], greatest[number]))
-            bounds[key] = (int(min(low, least[number])), int(max(high, greatest[number])))
-    return bounds
+            one = Bounds(int(least[number]), int(greatest[number]), int(counts[number]))
+            queue = (name.decode(), queue_id)
+            found[queue] = _join(found[queue], one) if queue in found else one
+    return found
+
+
+def _join(one: Bounds, other: Bounds) -> Bounds:
+    return Bounds(
+        min(one.least, other.least),
+        max(one.greatest, other.greatest),
+        one.records + other.records,
+    )
 
 
 class Undispatched:
     """A stretch of the log whose entries the queue files may lack, asked by queue.
 
-    A short stretch is gone through once. In a long one each question is a scan of its own, so that
-    memory is bounded by the answer; the last answers are kept.
+    Without a topic: if the stretch has more entries than are worth the memory, each question is a
+    scan of its own, and the last answers are kept.
     """
 
+    _MOST_ENTRIES = 4_000_000
     _KEPT = 16
 
     def __init__(self, log: CommitLog, start: int, end: int, topic: str | None = None) -> None:
         self._log, self.start, self.end, self._topic = log, start, end, topic
-        self._all: dict[Queue, FoundEntries] | None = None
-        self._bounds: dict[Queue, tuple[int, int]] | None = None
         self._kept: dict[Queue, FoundEntries] = {}
 
-    def bounds(self) -> dict[Queue, tuple[int, int]]:
-        """Return the least and the greatest queue offset by queue."""
-        if self._bounds is None:
-            if self._is_kept():
-                self._bounds = {
-                    queue: (entries.min_offset, entries.max_offset - 1)
-                    for queue, entries in self._entries().items()
-                }
-            else:
-                self._bounds = scan_bounds(self._log, self.start, self.end)
-        return self._bounds
+    @cached_property
+    def bounds(self) -> dict[Queue, Bounds]:
+        """The bounds of each queue that has records there."""
+        if self._topic is None and self.end - self.start > SMALL:
+            return scan_bounds(self._log, self.start, self.end)
+        return {
+            queue: Bounds(entries.min_offset, entries.max_offset - 1, len(entries))
+            for queue, entries in self._all.items()
+        }
+
+    @cached_property
+    def is_kept(self) -> bool:
+        """Whether all entries are, or can be, held at once."""
+        if self._topic is not None or self.end - self.start <= SMALL:
+            return True
+        return sum(bounds.records for bounds in self.bounds.values()) <= self._MOST_ENTRIES
 
     def entries(self, topic: str, queue_id: int) -> FoundEntries:
         """Return the entries of one queue."""
         queue = (topic, queue_id)
-        if self._is_kept():
-            return self._entries().get(queue) or FoundEntries()
-        if queue not in self.bounds():
+        if self.is_kept:
+            return self._all.get(queue) or FoundEntries()
+        if queue not in self.bounds:
             return FoundEntries()
         if queue not in self._kept:
             if len(self._kept) >= self._KEPT:
@@ -188,10 +215,6 @@ class Undispatched:
             self._kept[queue] = found.get(queue) or FoundEntries()
         return self._kept[queue]
 
-    def _is_kept(self) -> bool:
-        return self._topic is not None or self.end - self.start <= SMALL
-
-    def _entries(self) -> dict[Queue, FoundEntries]:
-        if self._all is None:
-            self._all = scan_entries(self._log, self.start, self.end, self._topic)
-        return self._all
+    @cached_property
+    def _all(self) -> dict[Queue, FoundEntries]:
+        return scan_entries(self._log, self.start, self.end, self._topic)

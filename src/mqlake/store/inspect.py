@@ -83,7 +83,7 @@ def _end_damage(snapshot: Snapshot, end: LogEnd, beyond: report.BeyondEndReport)
 
 def _topics(snapshot: Snapshot) -> list[report.TopicReport]:
     queues: dict[str, set[int]] = {}
-    for topic, queue_id in snapshot.undispatched.bounds():
+    for topic, queue_id in snapshot.undispatched.bounds:
         queues.setdefault(topic, set()).add(queue_id)
     for topic in snapshot.topics_with_files:
         queues.setdefault(topic, set()).update(queue_ids(snapshot.directory, topic))
@@ -103,8 +103,7 @@ def _topics(snapshot: Snapshot) -> list[report.TopicReport]:
 
 
 def _queue(snapshot: Snapshot, topic: str, queue_id: int) -> report.QueueReport:
-    view = snapshot.view(topic, queue_id)
-    return report.QueueReport(queue_id, view.min_offset, view.max_offset)
+    return report.QueueReport(queue_id, *snapshot.queue_range(topic, queue_id))
 
 
 def _queue_damage(snapshot: Snapshot) -> list[Damage]:

@@ -113,17 +113,15 @@ def _walk_some(log: CommitLog, start: int) -> tuple[int, Fault]:
 
 
 def _scan_to_gap(log: CommitLog, start: int) -> int:
-    """Return where the first gap of `start`'s segment begins, or the next segment's start."""
+    """Return where the first gap of a segment begins, at the latest behind its last record."""
     from mqlake.dispatch.scan import Want
 
     segment = log.segment_at(start)
     scan = segment and segment_scan(log, segment, start, segment.end, want=Want.LOCATE, crc=True)
-    if not segment or not scan:
-        return start
-    for _ in scan:
-        if scan.gaps:
+    end = start
+    for batch in scan or ():
+        last = batch.records[-1]
+        end = int(last["physical_offset"]) + int(last["size"])
+        if scan and scan.gaps:
             break
-    if scan.gaps:
-        return scan.gaps[0].physical_offset
-    following = log.segment_after(segment)
-    return following.base if following else segment.end
+    return scan.gaps[0].physical_offset if scan and scan.gaps else end

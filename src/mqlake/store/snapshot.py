@@ -176,8 +176,23 @@ class Snapshot:
         """Return the queues of a topic, ascending: those with files, or with records."""
         found = set(queue_ids(self.directory, topic))
         source = self.undispatched if found else self._whole(topic)
-        found.update(queue_id for name, queue_id in source.bounds() if name == topic)
+        found.update(queue_id for name, queue_id in source.bounds if name == topic)
         return sorted(found)
+
+    def queue_range(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Return a queue's min and max offset, without its entries where they are too many."""
+        if self.undispatched.is_kept:
+            view = self.view(topic, queue_id)
+            return view.min_offset, view.max_offset
+        files = self._open_queue(topic, queue_id)
+        bounds = self.undispatched.bounds.get((topic, queue_id))
+        ending = self._ending(files, (topic, queue_id))
+        if bounds is None or self._source(files, ending, topic) is not self.undispatched:
+            view = self.view(topic, queue_id)
+            return view.min_offset, view.max_offset
+        first = files.first_at_or_after(self.log.min_offset)
+        low = min(first, bounds.least) if first < ending.offset else bounds.least
+        return low, max(ending.offset, bounds.greatest + 1)
 
     def view(self, topic: str, queue_id: int) -> QueueView:
         """Return a queue; an empty one where it has neither files nor records."""
@@ -191,7 +206,7 @@ class Snapshot:
         return view
 
     def _make_view(self, topic: str, queue_id: int) -> QueueView:
-        files = QueueFiles(self.directory, topic, queue_id, whole_size=self.queue_file_size)
+        files = self._open_queue(topic, queue_id)
         ending = self._ending(files, (topic, queue_id))
         behind = self._source(files, ending, topic).entries(topic, queue_id)
         following = behind.first_from(ending.offset)
@@ -200,6 +215,9 @@ class Snapshot:
             source = Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
             behind = source.entries(topic, queue_id)
         return QueueView(self.log, self.end.offset, topic, queue_id, files, ending.offset, behind)
+
+    def _open_queue(self, topic: str, queue_id: int) -> QueueFiles:
+        return QueueFiles(self.directory, topic, queue_id, whole_size=self.queue_file_size)
 
     def _ending(self, files: QueueFiles, queue: Queue) -> _Ending:
         """Return where the entries of a queue's files end that name the queue's own records."""

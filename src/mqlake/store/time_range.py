@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
+from mqlake.formats import sys_flag
 from mqlake.formats.record import Record
-from mqlake.store.found_entries import scan_entries
-from mqlake.store.log_scan import head_at
+from mqlake.store.log_scan import batches, head_at, is_small, walk
 from mqlake.store.queue_view import QueueView
 from mqlake.store.segments import CommitLog
 from mqlake.store.tag_filter import TagFilter
@@ -47,21 +47,37 @@ def in_queue(view: QueueView, times: TimeRange, tags: TagFilter) -> Iterator[Tim
 
 def in_log(
     log: CommitLog, log_end: int, topic: str, queue_ids: Collection[int] | None, times: TimeRange
-) -> list[Timed]:
-    """Return the messages of some queues of a topic (None: all) by a scan of the log.
+) -> Iterator[Timed]:
+    """Yield the messages of some queues of a topic (None: all) by a scan of the log.
 
-    Only the segments that hold the range's times are read.
+    Only the segments that hold the range's times are read. By physical offset: the broker's clock,
+    if it was not set back, has made that the order of store times.
     """
     start, end = _stretch(log, log_end, times)
-    found: list[Timed] = []
-    for (_, queue_id), entries in scan_entries(log, start, end, topic).items():
-        if queue_ids is not None and queue_id not in queue_ids:
-            continue
-        for offset in entries.physical_offsets():
-            head = head_at(log, offset)
-            if head is not None and times.has(head.store_timestamp):
-                found.append(Timed(head.store_timestamp, offset))
-    return sorted(found)
+    scan = _walk if is_small(log, start, end) else _scan
+    for queue_id, message in scan(log, start, end, topic.encode()):
+        if times.has(message.store_timestamp) and (queue_ids is None or queue_id in queue_ids):
+            yield message
+
+
+def _walk(log: CommitLog, start: int, end: int, topic: bytes) -> Iterator[tuple[int, Timed]]:
+    for step in walk(log, start, end):
+        head = None if step.fault else step.head()
+        if head and head.topic == topic and sys_flag.is_queued(head.sys_flag):
+            yield head.queue_id, Timed(head.store_timestamp, step.offset)
+
+
+def _scan(log: CommitLog, start: int, end: int, topic: bytes) -> Iterator[tuple[int, Timed]]:
+    import numpy as np
+
+    from mqlake.dispatch.scan import Want
+
+    for batch in batches(log, start, end, Want.EXPORT):
+        for number in np.unique(batch.records["queue"]).tolist():
+            if number >= 0 and batch.table[number][0] == topic:
+                rows = batch.records[batch.records["queue"] == number]
+                for row in rows[["store_timestamp", "physical_offset"]].tolist():
+                    yield batch.table[number][1], Timed(*row)
 
 
 def _stretch(log: CommitLog, log_end: int, times: TimeRange) -> tuple[int, int]:
