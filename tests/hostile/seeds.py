@@ -10,8 +10,8 @@ from typing import Any
 from mqlake.formats import record
 from mqlake.formats.record import Fault
 from tests.golden import store
+from tests.hostile.cases import Case
 from tests.hostile.mutate import NAMES, NUMBERS, Field, change
-from tests.hostile.rounds import Round
 
 STORES = ("rmq5-clean", "rmq533-clean", "rmq49-clean")
 LONGEST = 700
@@ -87,9 +87,9 @@ def record_fields(data: bytes) -> list[Field]:
     return fields
 
 
-def well_formed(round: Round, fields: Fields, physical_offset: int) -> bytes:
+def well_formed(case: Case, fields: Fields, physical_offset: int) -> bytes:
     """Return a record that its lengths and CRC call good, with one thing in it that is hostile."""
-    dice, fields = round.dice, dict(fields)
+    dice, fields = case.dice, dict(fields)
     way = dice.randrange(7)
     raw_topic: bytes | None = None
     if way == 0:
@@ -97,31 +97,31 @@ def well_formed(round: Round, fields: Fields, physical_offset: int) -> bytes:
         bits = 64 if name in LONGS else 32
         value = dice.choice(NUMBERS) & (1 << bits) - 1
         fields[name] = value - (1 << bits) if value >> bits - 1 else value
-        round.tell(f"{name} = {fields[name]}")
+        case.tell(f"{name} = {fields[name]}")
     elif way == 1:
         raw_topic = dice.choice(NAMES)
         fields["topic"] = "t" * len(raw_topic)
-        round.tell(f"topic = {raw_topic[:20]!r}")
+        case.tell(f"topic = {raw_topic[:20]!r}")
     elif way == 2:
         fields["properties"], what = hostile_properties(dice)
         fields["topic"] = dice.choice((fields["topic"], "SCHEDULE_TOPIC_XXXX"))
-        round.tell(f"properties: {what}")
+        case.tell(f"properties: {what}")
     elif way == 3:
-        fields["body"] = imitations(round, fields, physical_offset)
+        fields["body"] = imitations(case, fields, physical_offset)
     elif way == 4:
         fields["body"] = dice.choice(
             (b"", b"\0" * 300, record.V1_MAGIC.to_bytes(4, "big") * 40, b"\xcb" * 64)
         )
-        round.tell("odd body")
+        case.tell("odd body")
     elif way == 5:
         fields["topic"] = "SCHEDULE_TOPIC_XXXX"
         time = dice.choice((0, -1, (1 << 63) - 1, -(1 << 63), fields["store_timestamp"]))
         level = dice.choice((b"1", b"18", b"99", b"0", b"-3", b"+0000000000002", b"2147483648"))
         fields["store_timestamp"] = time
         fields["properties"] = b"DELAY\x01" + level + b"\x02TAGS\x01T\x02"
-        round.tell(f"delay level {level!r} at {time}")
+        case.tell(f"delay level {level!r} at {time}")
     else:
-        round.tell("as it was")
+        case.tell("as it was")
     data = bytearray(record.encode(physical_offset=physical_offset, **fields))
     _, layout = record.check(data, 0, len(data), crc=False)
     if raw_topic is not None:
@@ -129,7 +129,7 @@ def well_formed(round: Round, fields: Fields, physical_offset: int) -> bytes:
         data[at : at + len(raw_topic)] = raw_topic
     if layout is not None and layout.version == 1 and dice.random() < 0.1:
         to_version_2(data, layout.topic_at)
-        round.tell("as version 2")
+        case.tell("as version 2")
     return bytes(data)
 
 
@@ -160,9 +160,9 @@ def hostile_properties(dice: random.Random) -> tuple[bytes, str]:
     )
 
 
-def imitations(round: Round, fields: Fields, physical_offset: int) -> bytes:
+def imitations(case: Case, fields: Fields, physical_offset: int) -> bytes:
     """Return a body that holds records which state the offset where they stand."""
-    dice = round.dice
+    dice = case.dice
     plain = record.encode(**{**fields, "body": b""}, physical_offset=physical_offset)
     _, layout = record.check(plain, 0, len(plain), crc=False)
     at = physical_offset + (layout.body_at if layout else 0)
@@ -176,36 +176,36 @@ def imitations(round: Round, fields: Fields, physical_offset: int) -> bytes:
         body += inner
     if dice.random() < 0.2:
         body += record.encode_blank(dice.choice((8, 100)))
-    round.tell(f"{len(body)} bytes of imitated records")
+    case.tell(f"{len(body)} bytes of imitated records")
     return bytes(body)
 
 
-def segment(round: Round, count: int, base: int) -> bytes:
+def segment(case: Case, count: int, base: int) -> bytes:
     """Return a segment of `count` records at physical offset `base`, most of them mutated."""
-    dice, data, real = round.dice, bytearray(), real_fields()
+    dice, data, real = case.dice, bytearray(), real_fields()
     for place in range(count):
         fields = dice.choice(real)
-        round.tell(f"record {place} at {len(data)}:")
+        case.tell(f"record {place} at {len(data)}:")
         way = dice.randrange(5)
         if way < 2:
-            new = bytearray(well_formed(round, fields, base + len(data)))
+            new = bytearray(well_formed(case, fields, base + len(data)))
         else:
             new = bytearray(record.encode(**fields, physical_offset=base + len(data)))
         if way in (1, 2, 3):
             donor = record.encode(**dice.choice(real), physical_offset=base)
             for _ in range(dice.choice((1, 1, 2))):
-                round.tell(change(dice, new, record_fields(bytes(new)), donor))
+                case.tell(change(dice, new, record_fields(bytes(new)), donor))
         if way < 4:
-            round.feed(len(new))
+            case.feed(len(new))
         data += new
-    data += tail(round)
+    data += tail(case)
     return bytes(data)
 
 
-def tail(round: Round) -> bytes:
+def tail(case: Case) -> bytes:
     """Return what may follow the last record of a segment."""
-    length = round.dice.choice((8, 9, 100, 4000))
-    end = round.dice.choice(
+    length = case.dice.choice((8, 9, 100, 4000))
+    end = case.dice.choice(
         (
             b"",
             record.encode_blank(length),
@@ -216,5 +216,5 @@ def tail(round: Round) -> bytes:
             record.V1_MAGIC.to_bytes(4, "big") * (length // 4),
         )
     )
-    round.tell(f"then {len(end)} bytes {end[:8].hex()}")
+    case.tell(f"then {len(end)} bytes {end[:8].hex()}")
     return end

@@ -20,8 +20,8 @@ from mqlake.formats.java_string import index_key_hash
 from mqlake.formats.record import Record
 from tests.golden import store
 from tests.hostile import seeds
+from tests.hostile.cases import Case
 from tests.hostile.mutate import NAMES, Field, change
-from tests.hostile.rounds import Round
 from tests.hostile.targets.index_files import index_fields
 
 SEGMENT = 4096
@@ -106,9 +106,7 @@ def _queues(records: list[Record]) -> Files:
         for first in range(start, max(entries) + 1, per_file):
             places = range(first, first + per_file)
             rest = bytes(consume_queue.ENTRY_SIZE)
-            data = (
-                entries.get(place, blank if place < min(entries) else rest) for place in places
-            )
+            data = (entries.get(place, blank if place < min(entries) else rest) for place in places)
             name = segment_name(first * consume_queue.ENTRY_SIZE)
             files[f"{path}/{name}"] = b"".join(data)
     return files
@@ -137,48 +135,48 @@ def _index(records: list[Record], dialect: Dialect) -> Files:
     return files
 
 
-def mutated(round: Round) -> Store:
+def mutated(case: Case) -> Store:
     """Return a store with one to four things changed: content, sizes, names, presence."""
-    found = sound(round.dice)
+    found = sound(case.dice)
     files = dict(found.files)
-    for _ in range(round.dice.choice((1, 1, 2, 4))):
-        _mutate(round, files)
-    round.feed(sum(map(len, files.values())))
+    for _ in range(case.dice.choice((1, 1, 2, 4))):
+        _mutate(case, files)
+    case.feed(sum(map(len, files.values())))
     return Store(files, found.records)
 
 
-def _mutate(round: Round, files: Files) -> None:
-    dice = round.dice
+def _mutate(case: Case, files: Files) -> None:
+    dice = case.dice
     path = dice.choice(sorted(files))
     way = dice.randrange(12)
     if way < 7:
         new = bytearray(files[path])
         for _ in range(dice.choice((1, 2, 8))):
-            round.tell(f"{path}: {change(dice, new, numbers_in(path, bytes(new)))}")
+            case.tell(f"{path}: {change(dice, new, numbers_in(path, bytes(new)))}")
         files[path] = bytes(new)
     elif way == 7:
-        round.tell(f"remove {path}")
+        case.tell(f"remove {path}")
         if sum(name.startswith("commitlog/") for name in files) > 1 or path[:3] != "com":
             del files[path]
     elif way == 8:
         folder, _, _ = path.rpartition("/")
         name = dice.choice(_FILE_NAMES)
-        round.tell(f"rename {path} to {name!r}")
+        case.tell(f"rename {path} to {name!r}")
         files[f"{folder}/{name}".lstrip("/")] = files.pop(path)
     elif way == 9:
         topic = dice.choice(NAMES).decode("utf-8", "surrogateescape")
         queue = dice.choice(_QUEUE_NAMES)
-        round.tell(f"add topic {topic!r}, queue {queue!r}")
+        case.tell(f"add topic {topic!r}, queue {queue!r}")
         files[f"consumequeue/{topic}/{queue}/{segment_name(0)}"] = files[path][:QUEUE_FILE]
     elif way == 10:
-        round.tell("log of mutated records")
+        case.tell("log of mutated records")
         base = BASE
-        data = seeds.segment(round, dice.randrange(1, 8), base)
+        data = seeds.segment(case, dice.randrange(1, 8), base)
         files[f"commitlog/{segment_name(base)}"] = data[:SEGMENT].ljust(SEGMENT, b"\0")
     else:
         folder, _, _ = path.rpartition("/")
         name = dice.choice(_FILE_NAMES)
-        round.tell(f"add {folder}/{name!r}")
+        case.tell(f"add {folder}/{name!r}")
         files[f"{folder}/{name}".lstrip("/")] = dice.choice((b"", b"x", files[path]))
 
 

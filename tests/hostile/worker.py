@@ -1,6 +1,6 @@
-"""Run rounds in a process of their own: python -m tests.hostile.worker TARGET SEED COUNT LOG.
+"""Run cases in a process of their own: python -m tests.hostile.worker TARGET SEED COUNT LOG.
 
-Prints one JSON line now and then: what was done so far. LOG names the round that runs; when the
+Prints one JSON line now and then: what was done so far. LOG names the case that runs; when the
 process dies of it, or hangs, it also has the stack.
 """
 
@@ -16,18 +16,18 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.hostile.rounds import Round
+from tests.hostile.cases import Case, require
 from tests.hostile.targets import TARGETS
 
 HANG = 60
-"""Seconds after which a round hangs. Rounds take milliseconds, at most a second or two."""
+"""Seconds after which a case hangs. Cases take milliseconds, at most a second or two."""
 
 SLACK, FACTOR = 96 << 20, 64
-"""A round may take so many bytes of memory, and so many for each byte of its inputs."""
+"""A case may take so many bytes of memory, and so many for each byte of its inputs."""
 
 ADDRESS_SPACE = 6 << 30
 """Bytes of address space beyond those at the start: allocating more fails at once."""
@@ -37,20 +37,20 @@ _REPORT_EVERY = 2.0
 
 
 class Worker:
-    """Rounds of one target, from a seed on."""
+    """Cases of one target, from a seed on."""
 
     def __init__(self, name: str, log: TextIO) -> None:
         self._target, self._log = TARGETS[name], log
-        self.inputs = self.rounds = self.largest = 0
+        self.inputs = self.cases = self.largest = 0
         self.slowest = 0.0
         self.seen: Counter[str] = Counter()
         self.failures: list[dict[str, Any]] = []
 
     def run(self, seed: int, count: int) -> Iterator[dict[str, Any]]:
-        """Run rounds until they had `count` inputs; yield a report now and then, and at the end."""
+        """Run cases until they had `count` inputs; yield a report now and then, and at the end."""
         reported = time.monotonic()
         while self.inputs < count and len(self.failures) < MOST_FAILURES:
-            self._round(seed + self.rounds)
+            self._case(seed + self.cases)
             if time.monotonic() - reported > _REPORT_EVERY:
                 reported = time.monotonic()
                 yield self.report()
@@ -60,40 +60,40 @@ class Worker:
         return {
             "target": self._target.name,
             "inputs": self.inputs,
-            "rounds": self.rounds,
+            "cases": self.cases,
             "slowest": self.slowest,
             "largest": self.largest,
             "seen": self.seen,
             "failures": self.failures,
         }
 
-    def _round(self, seed: int) -> None:
-        round = Round.of(self._target.name, seed)
+    def _case(self, seed: int) -> None:
+        case = Case.of(self._target.name, seed)
         start = time.monotonic()
-        first = self.rounds == 0  # imports, compiling and warming of caches are in it
+        first = self.cases == 0  # imports, compiling and warming of caches are in it
         try:
             with self._watched(seed):
                 before = _reset_peak()
-                self._target.run(round)
-                grown = _peak() - before
-                self.largest = max(self.largest, 0 if first else grown)
-                if not first and grown > SLACK + FACTOR * round.size:
-                    raise MemoryError(f"{grown >> 20} MiB for {round.size} bytes of input")
+                self._target.run(case)
+                grown = 0 if first else _peak() - before
+            self.largest = max(self.largest, grown)
+            bound = SLACK + FACTOR * case.size
+            require(grown <= bound, f"{grown >> 20} MiB for {case.size} bytes of input")
         except Exception as error:  # noqa: BLE001 (whatever it is, it is what we look for)
             self.failures.append(
                 {
                     "target": self._target.name,
                     "seed": seed,
                     "error": f"{type(error).__name__}: {error}"[:2000],
-                    "story": round.story[-40:],
+                    "story": case.story[-40:],
                     "where": traceback.format_exc()[-3000:],
                 }
             )
         if not first:
             self.slowest = max(self.slowest, time.monotonic() - start)
-        self.rounds += 1
-        self.inputs += round.inputs
-        self.seen.update(round.seen)
+        self.cases += 1
+        self.inputs += case.inputs
+        self.seen.update(case.seen)
 
     @contextmanager
     def _watched(self, seed: int) -> Iterator[None]:
@@ -111,10 +111,8 @@ class Worker:
 
 def _reset_peak() -> int:
     """Let the peak of resident memory start anew; return what is resident now, in bytes."""
-    try:
+    with suppress(OSError):  # elsewhere, or not allowed: the peak is that of the whole process
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass  # elsewhere, or not allowed: the peak is that of the whole process
     return _peak()
 
 

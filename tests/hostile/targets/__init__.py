@@ -1,8 +1,8 @@
-"""What is fed with hostile input. Each target is a function of a round, and raises on a fault."""
+"""What is fed with hostile input. Each target is a function of a case, and raises on a fault."""
 
 from __future__ import annotations
 
-from tests.hostile.rounds import Target
+from tests.hostile.cases import Target
 from tests.hostile.targets import commands, documents, index_files, jobs, readers, records, scans
 
 TARGETS: dict[str, Target] = {

@@ -1,1 +1,66 @@
-TARGETS = ()
+"""The commands on mutated stores: exit codes, one line for a failure, and nothing but text."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from mqlake.cli.app import run
+from tests.hostile import disk, stores
+from tests.hostile.cases import Case, Target, require
+from tests.hostile.mutate import NAMES
+
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
+def mutated(case: Case) -> None:
+    """Run commands on a mutated store."""
+    check(case, stores.mutated(case).files)
+
+
+def check(case: Case, files: stores.Files) -> None:
+    with disk.sandbox() as place:
+        store = place / "store"
+        disk.write(files, store)
+        topic = case.dice.choice(NAMES).decode("utf-8", "replace").replace("\0", "")
+        known = case.dice.choice(sorted({path.split("/")[1] for path in files if path[:4] == "cons"}
+                                        or {"x"}))  # fmt: skip
+        for command, *rest in (
+            ("inspect",),
+            ("verify", "--engine", "local"),
+            ("query", "--topic", topic, "--key", topic),
+            ("query", "--topic", known, "--queue", "0", "--offset", "0"),
+            ("query", "--topic", known, "--begin", "0", "--end", str((1 << 63) - 1)),
+        ):
+            for style in ([], ["--json"]):
+                _run(case, [command, str(store), *rest, *style], store)
+
+
+def _run(case: Case, arguments: list[str], store: Path) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(arguments)
+    case.seen[f"{arguments[0]} {code}"] += 1
+    said = f"{arguments} says {err.getvalue()!r}"
+    require(code in (0, 1, 2), f"exit code {code}: {said}")
+    require(err.getvalue().count("\n") == (code == 2), f"exit code {code}: {said}")
+    require("unexpected" not in err.getvalue(), said)
+    text = out.getvalue() + err.getvalue()
+    require(not _CONTROL.search(text), f"control characters: {_CONTROL.findall(text)} {said}")
+    if "--json" in arguments and code != 2:
+        for line in out.getvalue().splitlines():
+            json.loads(line)
+
+
+TARGETS = (
+    Target(
+        "commands",
+        "`mqlake inspect`, `verify` and `query` on such stores: exit code 0, 1 or 2, one line on"
+        " stderr with 2 and nothing else, JSON that is JSON, no control characters on a terminal.",
+        mutated,
+        0.0005,
+    ),
+)

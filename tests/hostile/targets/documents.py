@@ -22,8 +22,8 @@ from mqlake.formats import (
 from mqlake.formats.file_name import check_topic_name, parse_index_name, parse_segment_name
 from tests.formats.java_answers import content
 from tests.golden import store
+from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.mutate import NAMES, Field, change
-from tests.hostile.rounds import Round, Target, require, same
 
 PIECES = (
     b"[" * 300, b"{1:" * 150, b"9" * 500, b"-", b"1e999", b"\\u12", b"\\ud800", b'"', b"'", b",,",
@@ -31,22 +31,22 @@ PIECES = (
 )  # fmt: skip
 
 
-def mutated(round: Round) -> None:
+def mutated(case: Case) -> None:
     """Read mutated small files."""
     for _ in range(20):
-        name, data = round.dice.choice(files())
+        name, data = case.dice.choice(files())
         new = bytearray(data)
         fields = [Field(f"number {at}", at, 8) for at in range(0, min(48, len(new) - 7), 8)]
-        for _ in range(round.dice.choice((1, 2, 4))):
-            if name.startswith("config/") and round.dice.random() < 0.5:
-                at = round.dice.randrange(len(new) + 1)
-                new[at:at] = piece = round.dice.choice(PIECES)
-                round.tell(f"insert {piece[:10]!r} at {at}")
+        for _ in range(case.dice.choice((1, 2, 4))):
+            if name.startswith("config/") and case.dice.random() < 0.5:
+                at = case.dice.randrange(len(new) + 1)
+                new[at:at] = piece = case.dice.choice(PIECES)
+                case.tell(f"insert {piece[:10]!r} at {at}")
             else:
-                round.tell(change(round.dice, new, fields))
-        round.feed(len(new))
-        check(round, name, bytes(new))
-        round.story.clear()
+                case.tell(change(case.dice, new, fields))
+        case.feed(len(new))
+        check(case, name, bytes(new))
+        case.story.clear()
 
 
 @functools.cache
@@ -65,18 +65,18 @@ def files() -> tuple[tuple[str, bytes], ...]:
     return tuple(found)
 
 
-def check(round: Round, name: str, data: bytes) -> None:
+def check(case: Case, name: str, data: bytes) -> None:
     """Read as what it is, and as everything that it might be taken for."""
-    round.seen["read" if _reads(_READERS.get(name, abort_file.decode), data) else "refused"] += 1
+    case.seen["read" if _reads(_READERS.get(name, abort_file.decode), data) else "refused"] += 1
     for reader in (*_READERS.values(), *_ANYTHING):
         if reader is not config.decode:
             _reads(reader, data)
-    with_names(round, data)
+    with_names(case, data)
 
 
-def with_names(round: Round, data: bytes) -> None:
+def with_names(case: Case, data: bytes) -> None:
     """Check names as they may come from a directory, a record or a user."""
-    for raw in (round.dice.choice(NAMES), data[:20]):
+    for raw in (case.dice.choice(NAMES), data[:20]):
         name = raw.decode("utf-8", "surrogateescape")
         try:
             checked = check_topic_name(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 
 from mqlake.errors import FormatError, MqlakeError
@@ -11,8 +13,8 @@ from mqlake.formats.record import Record
 from mqlake.storage.memory import MemoryDirectory
 from mqlake.store.reader import StoreReader
 from tests.hostile import stores
+from tests.hostile.cases import Case, Target, require
 from tests.hostile.mutate import NAMES, NUMBERS
-from tests.hostile.rounds import Round, Target, require
 
 LONGS = tuple(number - (number >> 63 << 64) for number in NUMBERS)
 
@@ -36,55 +38,54 @@ def _inside(path: str) -> str:
     return path
 
 
-def mutated(round: Round) -> None:
+def mutated(case: Case) -> None:
     """Ask a mutated store everything."""
     for _ in range(2):
-        store = stores.mutated(round)
-        check(round, store)
-        round.story.clear()
+        store = stores.mutated(case)
+        check(case, store)
+        case.story.clear()
 
 
-def check(round: Round, store: stores.Store) -> None:
+def check(case: Case, store: stores.Store) -> None:
     """Open a store and ask; whatever it says must be true of the log."""
     with StoreReader.open(WatchedDirectory(store.files)) as reader:
         report = reader.inspect()
         msgspec.json.encode(report)
-        round.seen["damaged" if report.damage or report.commit_log.damage else "sound"] += 1
+        case.seen["damaged" if report.damage or report.commit_log.damage else "sound"] += 1
         require(reader.min_offset <= reader.max_offset, "the log ends before it starts")
-        _ask_queues(round, reader)
-        _ask_for(round, reader, store.records)
-        _ask_for_hostile_names(round, reader)
+        _ask_queues(case, reader)
+        _ask_for(case, reader, store.records)
+        _ask_for_hostile_names(case, reader)
 
 
-def _ask_queues(round: Round, reader: StoreReader) -> None:
+def _ask_queues(case: Case, reader: StoreReader) -> None:
     for topic in reader.topics():
         require(is_safe_topic(topic.encode()), f"unsafe topic {topic!r}")
         for queue_id in reader.queues(topic)[:4]:
             low, high = reader.queue(topic, queue_id)
             require(low <= high, f"a queue from {low} to {high}")
-            starts = (low, high, low - 1, high - 1, round.dice.choice(LONGS))
+            starts = (low, high, low - 1, high - 1, case.dice.choice(LONGS))
             for start in starts:
-                found = reader.get(topic, queue_id, start, round.dice.choice((1, 5, 64)))
+                found = reader.get(topic, queue_id, start, case.dice.choice((1, 5, 64)))
                 offsets = [one.queue_offset for one in found.records]
                 require(offsets == sorted({*offsets}), f"queue offsets {offsets}")
+                require(all(offset >= start for offset in offsets), f"{offsets} from {start} on")
                 for one in found.records:
-                    require(
-                        (one.topic, one.queue_id) == (topic, queue_id) and one.queue_offset >= start,
-                        f"{one.topic} {one.queue_id} {one.queue_offset} in {topic} {queue_id}",
-                    )
+                    place = one.topic, one.queue_id
+                    require(place == (topic, queue_id), f"{place} in {topic} {queue_id}")
                     _is_in_log(reader, one)
-                round.seen[found.status.value] += 1
-            for time in (0, round.dice.choice(LONGS), 1_795_000_000_500):
+                case.seen[found.status.value] += 1
+            for time in (0, case.dice.choice(LONGS), 1_795_000_000_500):
                 for boundary in ("lower", "upper"):
                     reader.offset_by_time(topic, queue_id, time, boundary)
 
 
-def _ask_for(round: Round, reader: StoreReader, records: list[Record]) -> None:
-    for one in round.dice.sample(records, min(4, len(records))):
+def _ask_for(case: Case, reader: StoreReader, records: list[Record]) -> None:
+    for one in case.dice.sample(records, min(4, len(records))):
         for found in (reader.record_at(one.physical_offset), reader.by_message_id(one.message_id)):
             if found:
                 _is_in_log(reader, found)
-        begin, end = sorted(round.dice.choice((*LONGS, one.store_timestamp)) for _ in range(2))
+        begin, end = sorted(case.dice.choice((*LONGS, one.store_timestamp)) for _ in range(2))
         if one.unique_key:
             found = reader.by_unique_key(one.topic, one.unique_key)
             require(not found or found.unique_key == one.unique_key, "another unique key")
@@ -100,8 +101,8 @@ def _ask_for(round: Round, reader: StoreReader, records: list[Record]) -> None:
             require(begin <= found.store_timestamp <= end, "out of the time range")
 
 
-def _ask_for_hostile_names(round: Round, reader: StoreReader) -> None:
-    raw = round.dice.choice(NAMES)
+def _ask_for_hostile_names(case: Case, reader: StoreReader) -> None:
+    raw = case.dice.choice(NAMES)
     topic = raw.decode("utf-8", "surrogateescape")
     for ask in (
         lambda: reader.queues(topic),
@@ -118,10 +119,8 @@ def _ask_for_hostile_names(round: Round, reader: StoreReader) -> None:
             require(not is_safe_topic(raw), f"{topic!r} was refused")
         else:
             require(is_safe_topic(raw), f"{topic!r} was taken as a topic")
-    try:
+    with suppress(MqlakeError):
         reader.by_message_id(topic)
-    except MqlakeError:
-        pass
 
 
 def _is_in_log(reader: StoreReader, found: Record) -> None:

@@ -13,52 +13,52 @@ from mqlake.formats.record import Fault
 from mqlake.storage.memory import MemoryFile
 from tests.dispatch.logs import Seen, scan
 from tests.hostile import seeds
-from tests.hostile.rounds import Round, Target, require, same
+from tests.hostile.cases import Case, Target, require, same
 
 BASES = (0, 0, 1 << 20, (1 << 40) + 123, (1 << 63) - (1 << 20))
 WINDOWS = (91, 128, 333, 1 << 12, 1 << 16)
 
 
-def mutated(round: Round) -> None:
+def mutated(case: Case) -> None:
     """Scan segments of mutated records in all ways."""
     for _ in range(4):
-        base = round.dice.choice(BASES)
-        check(round, seeds.segment(round, round.dice.randrange(1, 12), base), base)
-        round.story.clear()
+        base = case.dice.choice(BASES)
+        check(case, seeds.segment(case, case.dice.randrange(1, 12), base), base)
+        case.story.clear()
 
 
-def cut(round: Round) -> None:
+def cut(case: Case) -> None:
     """Scan a short segment cut off at every byte."""
     data = b""
-    for fields in round.dice.choices(seeds.real_fields(), k=2):
+    for fields in case.dice.choices(seeds.real_fields(), k=2):
         data += record.encode(**fields, physical_offset=len(data))
-    for length in range(round.dice.randrange(4), len(data), 4):
-        round.story[:] = [f"cut at {length} of {len(data)}"]
-        round.feed(length)
+    for length in range(case.dice.randrange(4), len(data), 4):
+        case.story[:] = [f"cut at {length} of {len(data)}"]
+        case.feed(length)
         compiled = scan(data[:length], load("compiled"))
         same(compiled, scan(data[:length], load("reference")), "the kernels' answers")
         covered(compiled, data[:length], 0)
 
 
-def check(round: Round, data: bytes, base: int) -> None:
+def check(case: Case, data: bytes, base: int) -> None:
     """Scan a segment as a whole, in parts, and from anywhere."""
     compiled, twin = load("compiled"), load("reference")
     whole = scan(data, compiled, base=base, window=1 << 16)
     for row in whole.records:
-        round.seen[Fault(row["fault"]).name] += 1
-    round.seen.update(gap.fault.name for gap in whole.gaps if gap.fault is not Fault.CRC)
+        case.seen[Fault(row["fault"]).name] += 1
+    case.seen.update(gap.fault.name for gap in whole.gaps if gap.fault is not Fault.CRC)
     covered(whole, data, base)
-    options = _options(round, len(data), base)
-    round.tell(f"scan with {options}")
+    options = _options(case, len(data), base)
+    case.tell(f"scan with {options}")
     found = scan(data, compiled, **options)
     same(found, scan(data, twin, **options), "the kernels' answers")
     covered(found, data, base)
     _compare_with_plain(data, found, options)
-    _compare_with_parts(round, data, base, whole, compiled)
+    _compare_with_parts(case, data, base, whole, compiled)
 
 
-def _options(round: Round, size: int, base: int) -> dict[str, Any]:
-    dice = round.dice
+def _options(case: Case, size: int, base: int) -> dict[str, Any]:
+    dice = case.dice
     start, end = sorted((dice.randrange(size + 1), dice.randrange(size + 1)))
     if dice.random() < 0.4:
         start = 0
@@ -94,9 +94,7 @@ def covered(seen: Seen, data: bytes, base: int) -> None:
 def _compare_with_plain(data: bytes, found: Seen, options: dict[str, Any]) -> None:
     names = ("base", "start", "end", "exact", "crc", "limit")
     gaps = []
-    plain = scan_records(
-        MemoryFile(data), gaps=gaps, **{name: options[name] for name in names}
-    )
+    plain = scan_records(MemoryFile(data), gaps=gaps, **{name: options[name] for name in names})
     same(
         [(offset, layout.size, int(fault)) for offset, layout, fault in plain],
         [(row["physical_offset"], row["size"], row["fault"]) for row in found.records],
@@ -105,12 +103,10 @@ def _compare_with_plain(data: bytes, found: Seen, options: dict[str, Any]) -> No
     same(gaps, found.gaps, "gaps of the plain and the compiled scan")
 
 
-def _compare_with_parts(
-    round: Round, data: bytes, base: int, whole: Seen, kernel: Kernel
-) -> None:
+def _compare_with_parts(case: Case, data: bytes, base: int, whole: Seen, kernel: Kernel) -> None:
     """Cut the segment in two: the second scan from where the first stopped makes up the whole."""
-    middle = base + round.dice.randrange(len(data) + 1)
-    round.tell(f"in two parts at {middle}")
+    middle = base + case.dice.randrange(len(data) + 1)
+    case.tell(f"in two parts at {middle}")
     first = scan(data, kernel, base=base, end=middle)
     if first.gaps and first.gaps[-1].open:
         second = scan(data, kernel, base=base, start=middle, exact=False)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Broken(AssertionError):
+class BrokenError(AssertionError):
     """Something that must hold on every input did not."""
 
 
 @dataclass
-class Round:
+class Case:
     """The dice of one seed; `story` says what was done to the inputs, `seen` what came of them."""
 
     dice: random.Random
@@ -25,7 +24,7 @@ class Round:
     size: int = 0
 
     @classmethod
-    def of(cls, target: str, seed: int) -> Round:
+    def of(cls, target: str, seed: int) -> Case:
         return cls(random.Random(f"{target}/{seed}"))
 
     def feed(self, size: int, *, inputs: int = 1) -> None:
@@ -46,7 +45,7 @@ class Target(NamedTuple):
 
     name: str
     says: str
-    run: Callable[[Round], None]
+    run: Callable[[Case], None]
     share: float
     """Of all inputs."""
     bounds_checked: bool = False
@@ -55,18 +54,14 @@ class Target(NamedTuple):
 
 def require(holds: bool, what: str) -> None:
     if not holds:
-        raise Broken(what)
+        raise BrokenError(what)
 
 
 def same(first: object, second: object, what: str) -> None:
     if first != second:
-        raise Broken(f"{what} differ:\n  {first}\n  {second}")
+        raise BrokenError(f"{what} differ:\n  {_short(first)}\n  {_short(second)}")
 
 
-@contextmanager
-def only(*errors: type[Exception]) -> Iterator[None]:
-    """Let these errors pass, where an API may raise them."""
-    try:
-        yield
-    except errors:
-        pass
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 1000 else f"{text[:1000]}…"
