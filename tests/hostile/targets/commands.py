@@ -6,7 +6,6 @@ import io
 import json
 import re
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 from mqlake.cli.app import run
 from tests.hostile import disk, stores
@@ -36,23 +35,30 @@ def check(case: Case, files: stores.Files) -> None:
             ("query", "--topic", known, "--begin", "0", "--end", str((1 << 63) - 1)),
         ):
             for style in ([], ["--json"]):
-                _run(case, [command, str(store), *rest, *style], store)
+                _run(case, [command, str(store), *rest, *style])
 
 
-def _run(case: Case, arguments: list[str], store: Path) -> None:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
+def _run(case: Case, arguments: list[str]) -> None:
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         code = run(arguments)
+    out, err = (_text(stream) for stream in streams)
     case.seen[f"{arguments[0]} {code}"] += 1
-    said = f"{arguments} says {err.getvalue()!r}"
+    said = f"{arguments} says {err!r}"
     require(code in (0, 1, 2), f"exit code {code}: {said}")
-    require(err.getvalue().count("\n") == (code == 2), f"exit code {code}: {said}")
-    require("unexpected" not in err.getvalue(), said)
-    text = out.getvalue() + err.getvalue()
-    require(not _CONTROL.search(text), f"control characters: {_CONTROL.findall(text)} {said}")
+    require(err.count("\n") == (code == 2), f"exit code {code}: {said}")
+    require("unexpected" not in err, said)
+    for text in (out, err):
+        require(not _CONTROL.search(text), f"control characters: {_CONTROL.findall(text)} {said}")
     if "--json" in arguments and code != 2:
-        for line in out.getvalue().splitlines():
-            json.loads(line)
+        json.loads(out)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    raw = stream.buffer
+    assert isinstance(raw, io.BytesIO)
+    return raw.getvalue().decode()
 
 
 TARGETS = (
