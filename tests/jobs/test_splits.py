@@ -87,6 +87,27 @@ def test_nothing_found_behind_a_boundary_is_scanned_again() -> None:
     assert [(Split(0, 0, 100, True),), (Split(0, 130, 200, True),)] == stitch(jobs)
 
 
+def test_zeros_behind_the_last_record_need_no_other_pass() -> None:
+    rest = Gap(60, 40, Fault.UNWRITTEN, True, open=True)
+    jobs = [
+        [scanned(0, 100, 0, 100, rest, exact=True)],
+        [scanned(100, 200, 200, 200, Gap(100, 100, Fault.UNWRITTEN, True))],
+    ]
+
+    assert stitch(jobs) is None
+    assert [Gap(60, 140, Fault.UNWRITTEN, True)] == join_gaps(jobs)
+
+
+def test_what_is_inside_of_a_record_is_no_gap() -> None:
+    jobs = [
+        [scanned(0, 100, 0, 200, exact=True)],
+        [scanned(100, 200, 200, 200, Gap(100, 100, Fault.MAGIC, False))],
+    ]
+
+    assert stitch(jobs) is None
+    assert join_gaps(jobs) == []
+
+
 def test_a_record_found_inside_of_the_one_before_drops_its_split() -> None:
     jobs = [[scanned(0, 100, 0, 200, exact=True)], [scanned(100, 200, 150, 200)]]
 

@@ -12,7 +12,7 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats.record import Fault
 from mqlake.jobs.parquet import PartFile, write_part
 from mqlake.jobs.selection import Selection
-from mqlake.jobs.splits import Scanned, Split
+from mqlake.jobs.splits import Scanned, Split, describe
 from mqlake.storage.local import LocalDirectory
 
 
@@ -47,7 +47,7 @@ def export_splits(job: ExportJob) -> ExportPart:
         written = write_part(directory, name, _wanted(scan, job.selection, part))
         if written.messages:
             part.files.append(written)
-        part.scanned.append(Scanned(split, scan.start, scan.stop, scan.gaps))
+        part.scanned.append(describe(split, scan, file))
         file.close()
     return part
 

@@ -188,18 +188,19 @@ def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
 
     A queue that has no entry at a place would end there for RocketMQ's recovery.
     """
-    count = missing = 0
+    queues = queue_offsets(outcome.parts)
+    lost = {queue: offsets.missing(offsets.first, offsets.end) for queue, offsets in queues.items()}
     allowed = _BLANKS_ALLOWED + outcome.lost + 2 * sum(part.records for part in outcome.parts)
+    if sum(end - start for holes in lost.values() for start, end in holes) > allowed:
+        raise JobError(
+            "the records' queue offsets leave more places empty than records can be lost;"
+            " this commit log is beyond a rebuild"
+        )
+    count = 0
     with QueueFiles(root, file_size) as files:
-        for queue, offsets in queue_offsets(outcome.parts).items():
-            lost = offsets.missing(offsets.first, offsets.end)
-            missing += sum(end - start for start, end in lost)
-            if missing > allowed:
-                raise JobError(
-                    f"{queue.path}: its queue offsets leave more places empty than the log can"
-                    f" have lost records; this commit log is beyond a rebuild"
-                )
-            for start, end in [(files.first_of_file(offsets.first), offsets.first), *lost]:
+        for queue, offsets in queues.items():
+            lead = (files.first_of_file(offsets.first), offsets.first)
+            for start, end in (lead, *lost[queue]):
                 files.write_blanks(queue, start, end)
                 count += end - start
     return count

@@ -14,7 +14,9 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from mqlake.dispatch.gap import Gap
+from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats.file_name import segment_name
+from mqlake.storage.protocol import ReadableFile
 from mqlake.store.segments import CommitLog
 
 SMALLEST = 4 << 20
@@ -67,7 +69,8 @@ class Scanned(msgspec.Struct, frozen=True):
     """How the scan of a split went; physical offsets in bytes.
 
     It accounts for the bytes from `start`, its first record, to `stop`: each is in a record or in a
-    gap. A scan that found nothing has its `start` at the split's end or behind it.
+    gap. A scan that found nothing has its `start` at the split's end or behind it; its gaps are
+    those that there are unless all of the split is inside of a record.
     """
 
     split: Split
@@ -84,6 +87,19 @@ class Scanned(msgspec.Struct, frozen=True):
     def ends_in_gap(self) -> bool:
         """Whether it stopped at the split's end without being in step with records."""
         return bool(self.gaps) and self.gaps[-1].open
+
+
+def describe(split: Split, scan: SegmentScan, file: ReadableFile) -> Scanned:
+    """Return how a scan of a split went that has come to its end."""
+    if split.exact or scan.start < split.end:
+        return Scanned(split, scan.start, scan.stop, scan.gaps)
+    # What lies between the records: it may be the unwritten rest of a file that has no holes.
+    again = SegmentScan(
+        file, split.segment, split.start, split.end, exact=True, crc=False, want=Want.LOCATE
+    )
+    for _ in again:
+        pass
+    return Scanned(split, scan.start, scan.stop, again.gaps)
 
 
 Job = tuple[Split, ...]
@@ -189,11 +205,11 @@ def jobs_of(parts: Sequence[Part]) -> list[Job]:
 
 
 def _meets(before: Scanned | None, scanned: Scanned, boundary: int) -> bool:
+    if before is not None and before.ends_in_gap:
+        return True
     if not scanned.found:
         # All of it is inside of a record that began before it.
         return boundary >= scanned.split.end
-    if before is not None and before.ends_in_gap:
-        return True
     return scanned.start == boundary
 
 
@@ -201,11 +217,14 @@ def join_gaps(jobs: Sequence[Sequence[Scanned]]) -> list[Gap]:
     """Return the gaps of all splits, ascending; one that a split's end has cut is whole again."""
     gaps: list[Gap] = []
     for scanned in (scanned for job in jobs for scanned in job):
+        is_open = bool(gaps) and gaps[-1].open
+        if not scanned.found and not is_open:
+            continue
         own = list(scanned.gaps)
-        if gaps and gaps[-1].open and scanned.found:
+        if is_open:
             cut = gaps.pop()
             end, all_zero, still_open = scanned.start, cut.all_zero, False
-            if own and own[0].physical_offset == scanned.start:
+            if own and own[0].physical_offset <= scanned.start:
                 rest = own.pop(0)
                 end = rest.physical_offset + rest.length
                 all_zero, still_open = all_zero and rest.all_zero, rest.open

@@ -16,7 +16,7 @@ from mqlake.jobs.intervals import Interval
 from mqlake.jobs.queue_files import QueueFiles
 from mqlake.jobs.queue_runs import Queue, QueueNames, runs
 from mqlake.jobs.spill import Keys, Spill, SpillWriter
-from mqlake.jobs.splits import Scanned, Split
+from mqlake.jobs.splits import Scanned, Split, describe
 from mqlake.storage.local import LocalDirectory
 
 
@@ -92,7 +92,7 @@ def build_queues(job: QueueJob) -> QueuePart:
             names = QueueNames(scan.table, job.batch_topics)
             for batch in scan:
                 _take(batch, names, part, claims, spill)
-            part.scanned.append(Scanned(split, scan.start, scan.stop, scan.gaps))
+            part.scanned.append(describe(split, scan, file))
             file.close()
         part.spill = spill.finish()
         part.stated = claims.stated()

@@ -13,7 +13,7 @@ from mqlake.jobs.check_queues import RunCheck
 from mqlake.jobs.findings import EntryFindings
 from mqlake.jobs.intervals import Interval
 from mqlake.jobs.queue_runs import Queue, QueueNames, runs
-from mqlake.jobs.splits import Scanned, Split
+from mqlake.jobs.splits import Scanned, Split, describe
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.segments import CommitLog
 
@@ -80,7 +80,7 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
             records, damaged = records + len(batch.records) - bad, damaged + bad
             last = int(batch.records["physical_offset"][-1])
         keys.check(None, compared or scan.start, scan.stop, scan.gaps)
-        scanned.append(Scanned(split, scan.start, scan.stop, scan.gaps))
+        scanned.append(describe(split, scan, file))
         file.close()
     log.close()
     return VerifyPart(
