@@ -40,6 +40,7 @@ class Index(ABC, Generic[Entry]):
         self._data = b"" if isinstance(data, MappedFile) else data
         self._length = data.size if isinstance(data, MappedFile) else len(data)
         self._max_bytes = self._length
+        self._last: Entry | None = None
         self.entries = 0
         if self._file is None:
             self.entries = self._written_entries()
@@ -86,7 +87,7 @@ class Index(ABC, Generic[Entry]):
 
     def reset(self) -> None:
         """Throw all entries away, and make room for new ones."""
-        self.entries = 0
+        self.entries, self._last = 0, None
         self.grow()
 
     def grow(self) -> None:
@@ -121,7 +122,7 @@ class Index(ABC, Generic[Entry]):
         """Return the number of the last entry whose field is not above the target, else -1."""
         return bisect_right(range(self.entries), target, key=lambda n: self.entry(n)[field]) - 1
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes, entry: Entry) -> None:
         if self._file is None:
             raise StoreError(f"{self.name}: opened for reading only")
         if self.entries >= self.max_entries:
@@ -129,6 +130,7 @@ class Index(ABC, Generic[Entry]):
         at = self.entries * self.entry_size
         self._file.buffer[at : at + len(data)] = data
         self.entries += 1
+        self._last = entry
 
     def _check_offset(self, offset: int) -> None:
         if not self.can_append(offset):
@@ -145,6 +147,7 @@ class Index(ABC, Generic[Entry]):
     def _truncate_to(self, offset: int, field: int) -> None:
         slot = self._slot(field, offset)
         self.entries = slot if slot >= 0 and self.entry(slot)[field] == offset else slot + 1
+        self._last = None
 
     def _resize(self, size: int) -> None:
         if self._file is None:

@@ -28,7 +28,11 @@ class OffsetIndex(Index[OffsetPosition]):
     @property
     def last_offset(self) -> int:
         """The offset of the last entry, the base offset if there is none."""
-        return self.entry(self.entries - 1).offset if self.entries else self.base_offset
+        if not self.entries:
+            return self.base_offset
+        if self._last is None:
+            self._last = self.entry(self.entries - 1)
+        return self._last.offset
 
     def lookup(self, offset: int) -> OffsetPosition:
         """Return the last entry not above an offset, (base offset, 0) if there is none."""
@@ -64,7 +68,8 @@ class OffsetIndex(Index[OffsetPosition]):
                 f"{self.name}: offset {offset} cannot follow {self.last_offset} in the index"
             )
         self._check_offset(offset)
-        self._put(encode_entry(self.base_offset, OffsetPosition(offset, position)))
+        entry = OffsetPosition(offset, position)
+        self._put(encode_entry(self.base_offset, entry), entry)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at an offset and above."""

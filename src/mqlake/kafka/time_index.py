@@ -30,9 +30,11 @@ class TimeIndex(Index[TimestampOffset]):
     @property
     def last_entry(self) -> TimestampOffset:
         """The last entry, (-1, base offset) if there is none."""
-        if self.entries:
-            return self.entry(self.entries - 1)
-        return TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        if not self.entries:
+            return TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        if self._last is None:
+            self._last = self.entry(self.entries - 1)
+        return self._last
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """Return the last entry not after a time, (-1, base offset) if there is none."""
@@ -57,7 +59,7 @@ class TimeIndex(Index[TimestampOffset]):
             )
         if entry.timestamp > last.timestamp:
             self._check_offset(entry.offset)
-            self._put(encode_entry(self.base_offset, entry))
+            self._put(encode_entry(self.base_offset, entry), entry)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at an offset and above."""

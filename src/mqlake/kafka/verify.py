@@ -10,7 +10,13 @@ import msgspec
 from mqlake.errors import FormatError
 from mqlake.formats.damage import Damage
 from mqlake.formats.kafka import offset_index, time_index, transaction_index
-from mqlake.formats.kafka.batch import MAGIC_V2, NO_TIMESTAMP, Batch
+from mqlake.formats.kafka.batch import (
+    MAGIC_V2,
+    MAX_INT,
+    NO_TIMESTAMP,
+    Batch,
+)
+from mqlake.formats.kafka.compression import CODEC_MASK
 from mqlake.formats.kafka.file_name import Kind
 from mqlake.kafka.partition import Partition
 from mqlake.kafka.segment import LogSegment
@@ -115,7 +121,9 @@ class _Pass:
         self._batches = self._records = 0
         self._next_offset = segment.base_offset
         self._largest = NO_TIMESTAMP
-        self._offset_entry = self._time_entry = self._marker = 0
+        self._offsets, self._times = segment.offset_index.all(), segment.time_index.all()
+        self._aborted = segment.transaction_index.entries
+        self._checked_offsets = self._checked_times = self._checked_markers = 0
         self._check_order()
 
     def take_in(self, batch: Batch) -> None:
@@ -125,16 +133,23 @@ class _Pass:
         reason = self._fault(batch)
         if reason is not None:
             self.report(self._segment.log.name, batch.position, batch.size, reason)
-        self._next_offset = max(self._next_offset, batch.next_offset)
-        self._check_offset_entries(batch.position, batch)
-        self._check_time_entries(batch)
+        if batch.last_offset >= self._next_offset:
+            self._next_offset = batch.last_offset + 1
+        if batch.max_timestamp > self._largest:
+            self._largest = batch.max_timestamp
+        number = self._checked_offsets
+        if number < len(self._offsets) and self._offsets[number].position <= batch.position:
+            self._check_offset_entries(batch)
+        number = self._checked_times
+        if number < len(self._times) and self._times[number].offset <= batch.last_offset:
+            self._check_time_entries(batch)
         if batch.is_control:
             self._check_markers(batch)
 
     def finish(self) -> SegmentReport:
         """Report the entries that point beyond the last batch, and return everything."""
         segment = self._segment
-        self._check_offset_entries(segment.size + (1 << 32), None)
+        self._check_offset_entries(None)
         self._check_time_entries(None)
         self._check_markers(None)
         return SegmentReport(
@@ -156,8 +171,8 @@ class _Pass:
     def _fault(self, batch: Batch) -> str | None:
         if batch.base_offset < self._next_offset:
             return f"begins at offset {batch.base_offset}, where {self._next_offset} is next"
-        if not self._segment.offset_index.can_append(batch.last_offset):
-            return f"ends at offset {batch.last_offset}, too far from the segment's base"
+        if not batch.base_offset <= batch.last_offset <= self._segment.base_offset + MAX_INT:
+            return f"ends at offset {batch.last_offset}"
         if batch.magic >= MAGIC_V2:
             span = batch.last_offset - batch.base_offset + 1
             if not 0 <= batch.record_count <= span:
@@ -165,70 +180,60 @@ class _Pass:
         try:
             if self._deep:
                 self._segment.log.records(batch)
-            else:
+            elif batch.attributes & CODEC_MASK:
                 _ = batch.compression
         except FormatError as error:
             return str(error)
         return None
 
     def _check_order(self) -> None:
-        index, times = self._segment.offset_index, self._segment.time_index
-        for number, (before, after) in enumerate(pairwise(index.all()), 1):
+        for number, (before, after) in enumerate(pairwise(self._offsets), 1):
             if after.offset <= before.offset or after.position <= before.position:
                 self._report_offset_entry(number, f"{after} cannot follow {before}")
-        for number, (before, after) in enumerate(pairwise(times.all()), 1):
+        for number, (before, after) in enumerate(pairwise(self._times), 1):
             if after.timestamp <= before.timestamp or after.offset < before.offset:
                 self._report_time_entry(number, f"{after} cannot follow {before}")
 
-    def _check_offset_entries(self, position: int, batch: Batch | None) -> None:
-        """Check the entries up to a position, where `batch` is."""
-        index = self._segment.offset_index
-        while self._offset_entry < index.entries:
-            entry = index.entry(self._offset_entry)
-            if entry.position > position:
+    def _check_offset_entries(self, batch: Batch | None) -> None:
+        """Check the entries up to the position of a batch, or all that are left."""
+        for number in range(self._checked_offsets, len(self._offsets)):
+            entry = self._offsets[number]
+            if batch is not None and entry.position > batch.position:
                 return
-            if batch is None or entry.position != position or entry.offset != batch.last_offset:
-                self._report_offset_entry(
-                    self._offset_entry,
-                    f"no batch ends at offset {entry.offset} at {entry.position}",
-                )
-            self._offset_entry += 1
+            if batch is None or entry != (batch.last_offset, batch.position):
+                reason = f"no batch ends at offset {entry.offset} at {entry.position}"
+                self._report_offset_entry(number, reason)
+            self._checked_offsets += 1
 
     def _check_time_entries(self, batch: Batch | None) -> None:
-        """Check the entries up to a batch's last offset, and take its timestamp in."""
-        times = self._segment.time_index
-        largest = self._largest if batch is None else max(self._largest, batch.max_timestamp)
-        while self._time_entry < times.entries:
-            entry = times.entry(self._time_entry)
+        """Check the entries up to the last offset of a batch, or all that are left."""
+        for number in range(self._checked_times, len(self._times)):
+            entry = self._times[number]
             if batch is not None and entry.offset > batch.last_offset:
-                break
-            if batch is None or entry.offset != batch.last_offset or entry.timestamp != largest:
+                return
+            if batch is None or entry != (self._largest, batch.last_offset):
                 self._report_time_entry(
-                    self._time_entry,
+                    number,
                     f"{entry.timestamp} is not the largest timestamp up to offset {entry.offset},"
                     " or no batch ends there",
                 )
-            self._time_entry += 1
-        self._largest = largest
+            self._checked_times += 1
 
     def _check_markers(self, batch: Batch | None) -> None:
-        """Check the aborted transactions up to a control batch."""
-        entries = self._segment.transaction_index.entries
-        while self._marker < len(entries):
-            entry = entries[self._marker]
+        """Check the aborted transactions up to a control batch, or all that are left."""
+        for number in range(self._checked_markers, len(self._aborted)):
+            entry = self._aborted[number]
             if batch is not None and entry.last_offset > batch.base_offset:
                 return
-            if batch is None or (entry.last_offset, entry.producer_id) != (
-                batch.base_offset,
-                batch.producer_id,
-            ):
+            marker = None if batch is None else (batch.base_offset, batch.producer_id)
+            if marker != (entry.last_offset, entry.producer_id):
                 self._report_entry(
                     Kind.TRANSACTION_INDEX,
-                    self._marker,
+                    number,
                     transaction_index.ENTRY_SIZE,
                     f"no transaction of producer {entry.producer_id} ends at {entry.last_offset}",
                 )
-            self._marker += 1
+            self._checked_markers += 1
 
     def _report_offset_entry(self, number: int, reason: str) -> None:
         self._report_entry(Kind.OFFSET_INDEX, number, offset_index.ENTRY_SIZE, reason)

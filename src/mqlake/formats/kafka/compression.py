@@ -25,6 +25,9 @@ _KEPT = 1 << 24
 
 _local = threading.local()
 
+# The bits of a batch's attributes that name its codec.
+CODEC_MASK = 0x07
+
 
 class Compression(enum.IntEnum):
     """The codec in the lowest three bits of a batch's attributes. Kafka: `CompressionType`."""
@@ -43,9 +46,9 @@ def compression_of(attributes: int) -> Compression:
         FormatError: 5, 6 or 7, which stand for nothing.
     """
     try:
-        return Compression(attributes & 0x07)
+        return Compression(attributes & CODEC_MASK)
     except ValueError:
-        raise FormatError(f"unknown compression {attributes & 0x07}") from None
+        raise FormatError(f"unknown compression {attributes & CODEC_MASK}") from None
 
 
 def compress(codec: Compression, data: bytes) -> bytes:

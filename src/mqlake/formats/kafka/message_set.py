@@ -27,6 +27,7 @@ from mqlake.formats.kafka.batch import (
     TimestampType,
 )
 from mqlake.formats.kafka.compression import (
+    CODEC_MASK,
     MAX_DECOMPRESSED,
     Compression,
     compression_of,
@@ -142,7 +143,7 @@ def _unwrap(outer: _Message, limit: int) -> Iterator[_Message]:
         if end > len(body):
             return
         message = _decode_message(body, at, end)
-        if message.attributes & 0x07:
+        if message.attributes & CODEC_MASK:
             raise FormatError("a compressed message inside of a compressed message")
         yield message
         at = end
