@@ -32,7 +32,7 @@ class Source(NamedTuple):
     @property
     def recovery_start(self) -> int:
         """Physical offset from which RocketMQ has not dispatched all, or would recover."""
-        return self.snapshot._dispatched[0]
+        return self.snapshot.walk_start
 
     @property
     def batch_topics(self) -> frozenset[str]:

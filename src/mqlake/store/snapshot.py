@@ -88,10 +88,15 @@ class Snapshot:
             return Detected(self._dialect, "option")
         return detect(self.directory, self.log, self._index_files, self.checkpoint)
 
+    @property
+    def walk_start(self) -> int:
+        """Where a record starts from which on the log's end is looked for, a physical offset."""
+        return self._dispatched[0]
+
     @cached_property
     def end(self) -> LogEnd:
         """Where the log ends: by RocketMQ's recovery walk, or behind what was dispatched."""
-        return find_end(self.log, self._dispatched[0])
+        return find_end(self.log, self.walk_start)
 
     @cached_property
     def undispatched(self) -> Undispatched:
