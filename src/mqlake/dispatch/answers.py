@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 SEARCH_ALLOWANCE = 64 << 20
 SEARCH_ALLOWANCE_RATE = 4
-"""A search for the next record reads SEARCH_ALLOWANCE bytes of bodies at most to check candidates,
-plus so many for each byte it advances. Hostile bytes could otherwise make each position a
-candidate with a body of its own, and a search quadratic."""
+"""The searches of a scan read SEARCH_ALLOWANCE bytes of bodies in vain at most, plus so many for
+each byte they advance. Hostile bytes could otherwise make each position a candidate with a body of
+its own, and a scan quadratic."""
 
 
 class Walk(NamedTuple):
@@ -31,4 +31,4 @@ class Found(NamedTuple):
     verdict: int
     """GOOD, BLANK (up to the segment's end), MORE (judge it with more bytes), or NOTHING."""
     spent: int
-    """Bytes of bodies that were read to check candidates."""
+    """Bytes of bodies that were read in vain."""

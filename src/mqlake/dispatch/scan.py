@@ -90,6 +90,7 @@ class SegmentScan:
         self._index_tags = dialect is Dialect.V5_5
         self._delay_levels = np.array(delay_levels, np.int64)
         self._window = window
+        self._allowance = SEARCH_ALLOWANCE
         self._kernel = kernel or load()
 
     def __iter__(self) -> Iterator[Batch]:
@@ -164,23 +165,22 @@ class SegmentScan:
         Returns (its position, or the scan's end; whether one was found; whether all bytes before
         it are zero).
         """
-        position, all_zero, spent = start, True, 0
+        position, all_zero = start, True
         while position < self._end:
             position = min(self._end, max(position, self._next_data(reader, position)))
             window = reader.at(position)
             at = position - window.base
-            allowance = SEARCH_ALLOWANCE + SEARCH_ALLOWANCE_RATE * (position - start) - spent
-            found = self._kernel.search(window, at, self._end - window.base, allowance)
+            found = self._kernel.search(window, at, self._end - window.base, self._allowance)
             all_zero = all_zero and not window.buffer[at : min(found.at, window.length)].any()
+            self._allowance += SEARCH_ALLOWANCE_RATE * (found.at - at) - found.spent
             position = window.base + found.at
-            spent += found.spent
             if found.verdict in (Fault.GOOD, Fault.BLANK):
                 return position, True, all_zero
             if found.verdict == MORE:
                 fault, layout = self._judge(position)
                 if fault is Fault.GOOD:
                     return position, True, all_zero
-                spent += layout.size if layout else _JUDGEMENT_COST
+                self._allowance -= layout.size if layout else _JUDGEMENT_COST
                 all_zero = False
                 position += 1
         return self._end, False, all_zero

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE
 from mqlake.formats import record
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault, Layout
@@ -109,8 +110,10 @@ def walk(log: CommitLog, start: int, end: int, *, crc: bool = False) -> Iterator
     the next good record, bodies checked; a record whose lengths agree is passed over as a whole.
     """
     segment = log.segment_at(start) or _first_from(log, start)
+    allowance = _Allowance()
     while segment is not None and max(start, segment.base) < end:
-        yield from _walk_segment(log, segment, max(start, segment.base), end, crc=crc)
+        first = max(start, segment.base)
+        yield from _walk_segment(log, segment, first, end, allowance, crc=crc)
         segment = log.segment_after(segment)
 
 
@@ -119,7 +122,13 @@ def _first_from(log: CommitLog, start: int) -> Segment | None:
 
 
 def _walk_segment(
-    log: CommitLog, segment: Segment, offset: int, end: int, *, crc: bool
+    log: CommitLog,
+    segment: Segment,
+    offset: int,
+    end: int,
+    allowance: _Allowance,
+    *,
+    crc: bool,
 ) -> Iterator[Step]:
     end = min(end, segment.end)
     while offset < end:
@@ -132,20 +141,34 @@ def _walk_segment(
         yield Step(offset, fault, layout, place)
         if fault is Fault.BLANK:
             return
-        offset = offset + layout.size if layout else search(log, segment, offset + 1, end)
+        if layout:
+            offset += layout.size
+        else:
+            offset = search(log, segment, offset + 1, end, allowance)
 
 
 def _blank_size(place: Place) -> int:
     return int.from_bytes(place.view[place.at : place.at + 4], "big")
 
 
-def search(log: CommitLog, segment: Segment, start: int, end: int) -> int:
-    """Return where the first good record in [start, end) starts, or `end`; holes are skipped."""
+class _Allowance:
+    """Bytes of bodies that the searches of one walk may still read in vain."""
+
+    def __init__(self) -> None:
+        self.left = SEARCH_ALLOWANCE
+
+
+def search(log: CommitLog, segment: Segment, start: int, end: int, allowance: _Allowance) -> int:
+    """Return where the first good record in [start, end) starts, or `end`; holes are skipped.
+
+    Candidates with bodies beyond the allowance are passed over, as the compiled scan does.
+    """
     file = log.file(segment)
     if file is None:
         return end
     view = file.view()
     at, stop = start - segment.base, end - segment.base
+    last = at
     # A record's size may be part of the hole before its magic number.
     for data, hole in file.data_ranges(at, stop + record.FRAME_SIZE):
         first = max(at, data - record.FRAME_SIZE)
@@ -153,9 +176,14 @@ def search(log: CommitLog, segment: Segment, start: int, end: int) -> int:
             position = found - record.MAGIC_AT
             if position >= stop:
                 return end
-            fault, _ = record.check(view, position, len(view), segment.base + position)
-            if fault is Fault.GOOD:
-                return segment.base + position
+            allowance.left += SEARCH_ALLOWANCE_RATE * (position - last)
+            last, offset = position, segment.base + position
+            fault, layout = record.check(view, position, len(view), offset, crc=False)
+            if fault or layout is None or layout.body_length > allowance.left:
+                continue
+            if record.check(view, position, len(view), offset)[0] is Fault.GOOD:
+                return offset
+            allowance.left -= layout.body_length
     return end
 
 

@@ -209,9 +209,9 @@ def _judge_candidate(buffer, at, length, data_end, segment_end, base, allowance)
 def search(buffer, at, length, stop, data_end, segment_end, base, allowance):
     """Find the first record, or blank record up to the segment's end, that starts before `stop`.
 
-    Returns (position, verdict, bytes of bodies read). The verdict is GOOD; BLANK; MORE for a
-    record that may be good but crosses the window's end; or NOTHING: then the search goes on at
-    the position. Candidates whose bodies exceed what is left of `allowance` are passed over.
+    Returns (position, verdict, bytes of bodies read in vain). The verdict is GOOD; BLANK; MORE
+    for a record that may be good but crosses the window's end; or NOTHING: then the search goes on
+    at the position. Candidates whose bodies exceed what is left of `allowance` are passed over.
     """
     buffer = borrow(buffer)
     spent = 0
@@ -225,9 +225,9 @@ def search(buffer, at, length, stop, data_end, segment_end, base, allowance):
             verdict, read = _judge_candidate(
                 buffer, candidate, length, data_end, segment_end, base, allowance - spent
             )
-            spent += read
             if verdict in (GOOD, BLANK, MORE):
                 return candidate, verdict, spent
+            spent += read
     if length >= data_end:
         return stop, NOTHING, spent
     return min(stop, max(at, length - _FRAME_SIZE + 1)), NOTHING, spent

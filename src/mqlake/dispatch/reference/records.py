@@ -42,9 +42,9 @@ def search(window: Window, at: int, stop: int, allowance: int) -> Found:
     last = min(stop - 1, window.length - record.FRAME_SIZE)
     for candidate in candidates(data, at, last + 1):
         verdict, read = _judge_candidate(window, data, candidate, allowance - spent)
-        spent += read
         if verdict in (Fault.GOOD, Fault.BLANK, MORE):
             return Found(candidate, verdict, spent)
+        spent += read
     if window.length >= window.data_end:
         return Found(stop, NOTHING, spent)
     return Found(min(stop, max(at, last + 1)), NOTHING, spent)

@@ -55,6 +55,7 @@ class _Scan:
 
     def __init__(self, file: ReadableFile, base: int, limit: int | None) -> None:
         self._file, self._base = file, base
+        self._allowance = SEARCH_ALLOWANCE
         self.view = file.view()
         self.data_end = file.size if limit is None else min(limit - base, file.size)
 
@@ -68,17 +69,17 @@ class _Scan:
 
     def find(self, start: int, end: int) -> tuple[int, bool]:
         """Return the first position that a good record starts at, else (end, False)."""
-        allowance, last = SEARCH_ALLOWANCE, start
+        last = start
         for data_start, data_end in self._file.data_ranges(start, end):
             # A record may start with zeros that are part of a hole.
             for at in range(max(start, data_start - record.FRAME_SIZE), data_end, _CHUNK):
                 for candidate in candidates(self.view, at, min(at + _CHUNK, data_end, end)):
-                    allowance += SEARCH_ALLOWANCE_RATE * (candidate - last)
+                    self._allowance += SEARCH_ALLOWANCE_RATE * (candidate - last)
                     last = candidate
-                    is_good, read = self._judge(candidate, allowance)
+                    is_good, read = self._judge(candidate, self._allowance)
                     if is_good:
                         return candidate, True
-                    allowance -= read
+                    self._allowance -= read
         return end, False
 
     def ends_segment(self, at: int) -> bool:
