@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,11 @@ from mqlake.errors import JobError
 from mqlake.spark.classic import ClassicSession, local_master
 from mqlake.spark.session import open_session
 from tests.spark.servers import ROOT
+
+
+def test_a_master_of_no_kind_is_one_line() -> None:
+    with pytest.raises(JobError, match=r"^'nonsense' is no Spark master: local\[n\], spark://"):
+        open_session("nonsense")
 
 
 @pytest.mark.parametrize(
@@ -102,22 +108,11 @@ def test_a_session_is_quiet_private_and_leaves_nothing(tmp_path: Path) -> None:
     assert eventually(lambda: list((tmp_path / "tmp").iterdir()) == [])
 
 
-LONG = """
-from mqlake.spark.session import open_session
-from tests.spark import tasks
-with open_session("local[1]") as session:
-    session.engine.run(tasks.process_id, [0.0], "start the workers")
-    print("ready", flush=True)
-    session.engine.run(tasks.process_id, [600.0], "stay")
-"""
-
-
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("alone")
 def test_a_jvm_that_is_killed_is_one_line() -> None:
-    steps: list[tuple[str, int, int]] = []
-    session = open_session("local[1]", progress=lambda *step: steps.append(step))
+    session = open_session("local[1]", progress=lambda *step: None)
     assert isinstance(session, ClassicSession)
     with session:
         jvm = int(session.context._jvm.java.lang.ProcessHandle.current().pid())
@@ -128,23 +123,49 @@ def test_a_jvm_that_is_killed_is_one_line() -> None:
         killer.join()
 
 
+LONG = """
+from mqlake.spark.session import open_session
+from tests.spark import tasks
+with open_session("local[1]") as session:
+    session.engine.run(tasks.process_id, [0.0], "start the workers")
+    print("ready", flush=True)
+    try:
+        session.engine.run(tasks.process_id, [600.0], "stay")
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_a_killed_program_takes_its_spark_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "said", "code"),
+    [(signal.SIGINT, "interrupted\n", 0), (signal.SIGKILL, "", -signal.SIGKILL)],
+    ids=["interrupted", "killed"],
+)
+def test_a_program_that_is_stopped_takes_its_spark_along(
+    tmp_path: Path, sent: signal.Signals, said: str, code: int
+) -> None:
     (tmp_path / "tmp").mkdir()
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", LONG],
         cwd=tmp_path,
         env=os.environ | {"TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-    )
-    with program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "ready\n"
-        family = descendants(program.pid)
-        assert len(family) >= 3  # the JVM, its Python daemon, a worker
-        program.send_signal(signal.SIGKILL)
+    ) as program:
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "ready\n"
+            family = descendants(program.pid)
+            assert len(family) >= 3  # the JVM, its Python daemon, a worker
+            time.sleep(1)
+            program.send_signal(sent)
+            assert program.communicate(timeout=60) == (said, "")
+        finally:
+            program.kill()
+    assert program.returncode == code
     assert eventually(lambda: not any(map(alive, family)))
     assert eventually(lambda: list((tmp_path / "tmp").iterdir()) == [])
 
@@ -165,10 +186,12 @@ def alive(process: int) -> bool:
         return False
 
 
-def descendants(process: int) -> list[int]:
-    children = [
-        int(child)
-        for task in Path(f"/proc/{process}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
-    return children + [found for child in children for found in descendants(child)]
+def descendants(process: int) -> set[int]:
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # gone meanwhile
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(") ")[2].split()[1])
+    family = {process}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family - {process}

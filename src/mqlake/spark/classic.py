@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -24,6 +25,7 @@ ATTEMPTS = 4
 """How often a task is tried; local masters take it as their second number, else they try once."""
 
 LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:, *(\d+))?\])?")
+CLUSTER = re.compile(r"spark://|k8s://|yarn$|local-cluster\[")
 STANDALONE_PORT = 7077
 STDERR = 2
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -120,7 +122,7 @@ def _embedded(master: str, java: Java, archive: Path | None, settings: dict[str,
         with launch.environment(launch.embedded_environment(java)), launch.log_file() as output:
             return Driver(own | settings, output, scratch)
     except BaseException:
-        scratch.rmdir()
+        shutil.rmtree(scratch, ignore_errors=True)
         raise
 
 
@@ -131,6 +133,11 @@ def open_cluster(
 
     Its log goes to stderr. Raises JobError in seconds where a standalone master does not answer.
     """
+    if not CLUSTER.match(master):
+        raise JobError(
+            f"{master!r} is no Spark master: local[n], spark://host:port, yarn, k8s://… or "
+            "sc://host:port"
+        )
     if master.startswith("spark://"):
         require_server("Spark master", master, STANDALONE_PORT)
     java = find_java()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -44,7 +45,8 @@ class Driver:
         self._gateway = launch.start_jvm(conf, output)
         self._jvm: subprocess.Popen[bytes] | None = self._gateway.proc
         try:
-            self.context: SparkContext = SparkContext(conf=conf, gateway=self._gateway)
+            with _interrupts_as_before():
+                self.context: SparkContext = SparkContext(conf=conf, gateway=self._gateway)
         except (Py4JError, ValueError) as error:
             self._end_jvm()
             raise JobError(f"Spark did not start: {reason(str(error))}") from None
@@ -83,6 +85,17 @@ class Driver:
         if self._jvm is not None and self._jvm.stdin is not None:
             self._jvm.stdin.close()
             self._jvm.wait()
+
+
+@contextmanager
+def _interrupts_as_before() -> Generator[None]:
+    """Undo the handler that a SparkContext sets for Ctrl-C: it calls Java from amid a call."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def wait_until_ended() -> None:

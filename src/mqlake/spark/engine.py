@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mqlake.jobs.local import Progress
 from mqlake.spark.failure import Attempt, failures
-from mqlake.spark.progress import watch
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 J = TypeVar("J")
 R = TypeVar("R")
+
+INTERVAL = 0.25
+"""Seconds between two looks at how far Spark is."""
 
 
 class SparkEngine:
@@ -42,34 +44,68 @@ class SparkEngine:
     def run(self, task: Callable[[J], R], jobs: Sequence[J], title: str) -> list[R]:
         """Run `task` on each of `jobs`, one Spark task each, and return the results in their order.
 
-        Raises the MqlakeError that a task raised, and JobError for whatever else ends the job.
+        Raises the MqlakeError that a task raised, and JobError for whatever else ends the job. An
+        interrupt (Ctrl-C) cancels the job.
         """
         if not jobs:
             return []
+        group = f"mqlake-{uuid.uuid4().hex}"
         self._report(title, 0, len(jobs))
-        with failures(title), self._group(title) as group, self._watched(group, title, len(jobs)):
-            rdd = self._context.parallelize(jobs, len(jobs)).map(Attempt(task))
-            results = rdd.setName(title).collect()
+        with failures(title):
+            results = self._start(task, jobs, title, group)
+            try:
+                self._watch(results, title, len(jobs), group)
+            except KeyboardInterrupt:
+                self._context.cancelJobGroup(group)
+                raise
+            found = results.result()
         self._report(title, len(jobs), len(jobs))
+        return found
+
+    def _start(
+        self, task: Callable[[J], R], jobs: Sequence[J], title: str, group: str
+    ) -> Future[list[R]]:
+        """Run the job in a thread of its own: a call of Java that is interrupted ends in a mess.
+
+        What is set for a Spark job by thread, such as its group and its title in Spark's UI, is
+        gone with the thread.
+        """
+        from pyspark import InheritableThread
+
+        results: Future[list[R]] = Future()
+
+        def collect() -> None:
+            try:
+                self._context.setJobGroup(group, title)
+                rdd = self._context.parallelize(jobs, len(jobs)).map(Attempt(task))
+                results.set_result(rdd.setName(title).collect())
+            except BaseException as error:  # noqa: BLE001  raised where the result is asked for
+                results.set_exception(error)
+
+        InheritableThread(target=collect, name=group, daemon=True).start()
         return results
 
-    @contextmanager
-    def _group(self, title: str) -> Generator[str]:
-        """Make the body's Spark jobs a group of their own, called `title` in Spark's UI."""
-        group = f"mqlake-{uuid.uuid4().hex}"
-        self._context.setJobGroup(group, title)
-        try:
-            yield group
-        finally:
-            for name in ("spark.jobGroup.id", "spark.job.description"):
-                # None is how Spark clears a local property, though the type says str.
-                self._context.setLocalProperty(name, cast("Any", None))
-
-    def _watched(self, group: str, title: str, total: int) -> AbstractContextManager[None]:
-        if self._progress is None:
-            return nullcontext()
-        return watch(self._context, group, lambda done: self._report(title, done, total))
+    def _watch(self, results: Future[list[R]], title: str, total: int, group: str) -> None:
+        """Report how many tasks have finished, until the results are there."""
+        seen = 0
+        while not wait([results], INTERVAL).done:
+            if self._progress is None:
+                continue
+            done = _finished(self._context.statusTracker(), group)
+            if done > seen:
+                seen = done
+                self._report(title, done, total)
 
     def _report(self, title: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(title, done, total)
+
+
+def _finished(tracker: Any, group: str) -> int:
+    done = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info else ():
+            status = tracker.getStageInfo(stage)
+            done += status.numCompletedTasks if status else 0
+    return done

@@ -129,7 +129,7 @@ def log_file() -> IO[bytes]:
 
 def _last_line(output: IO[bytes] | int) -> str:
     if isinstance(output, int):
-        return "see above"
+        return "what it said is above"
     output.seek(0)
     lines = output.read().decode(errors="replace").split("\n")
     said = [line.strip() for line in lines if line.strip() and not line.startswith("\tat ")]
