@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ from mqlake.formats.kafka.file_name import PartitionName
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log_directory import LogDirectory
 from mqlake.kafka.partition import Partition
+from mqlake.kafka.verify import verify_partition
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from tests import golden_kafka
@@ -263,3 +265,38 @@ def test_snapshots_that_cannot_be_read(tmp_path: Path, keep: int) -> None:
     with local(path) as partition:
         truth = golden.truth("read_committed.json")
         assert truth["lastStableOffset"] == partition.last_stable_offset
+
+
+def open_files(path: Path) -> int:
+    found = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found += str(path) in str(descriptor.readlink())
+    return found
+
+
+def test_no_more_files_are_open_than_needed() -> None:
+    path = golden_kafka.log_directory() / "c-lz4-0"
+    with local(path) as partition:
+        assert len(partition.segments) > 5
+        assert open_files(path) == 0
+        # The last one is open, too: the end of the log was asked for.
+        assert max(open_files(path) for _ in partition.batches()) <= 2
+        partition.offset_for_time(1_700_000_005_000)
+        verify_partition(partition, threads=1)
+        assert open_files(path) <= 2
+    assert open_files(path) == 0
+
+
+def test_a_segment_that_is_removed_while_it_is_read(tmp_path: Path) -> None:
+    golden = GoldenPartition("c-lz4-0")
+    path = golden.copy(tmp_path / golden.name)
+    with local(path) as partition:
+        golden_offsets = [record["offset"] for record in golden.records()]
+        for log in golden.logs[:2]:
+            (path / log.name).unlink()
+        with pytest.raises(StoreError, match="No such file"):
+            list(partition.records())
+        start = int(golden.logs[2].stem)
+        found = [record.offset for record in partition.records(start)]
+        assert [offset for offset in golden_offsets if offset >= start] == found

@@ -12,6 +12,7 @@ from mqlake.formats.kafka.file_name import (
     parse_partition_name,
     partition_name,
 )
+from mqlake.kafka.lazy_file import read_whole
 from mqlake.kafka.partition import Partition
 from mqlake.storage.protocol import Directory
 
@@ -54,20 +55,15 @@ class LogDirectory:
         Raises:
             FormatError: it cannot be read.
         """
-        if not self.directory.exists(name):
-            return {}
-        file = self.directory.open(name)
-        try:
-            return checkpoint_file.decode_offsets(file.read(0, file.size))
-        finally:
-            file.close()
+        data = read_whole(self.directory, name)
+        return {} if data is None else checkpoint_file.decode_offsets(data)
 
     def partition(self, topic: str, partition: int) -> Partition:
         """Open a partition for reading.
 
         Raises:
             StoreError: there is no such partition, or a file cannot be read.
-            FormatError: a checkpoint or a transaction index that cannot be read.
+            FormatError: a checkpoint that cannot be read.
         """
         path = partition_name(topic, partition)
         name = parse_partition_name(path)

@@ -49,13 +49,11 @@ class OwnedSegment(LogSegment):
         paths = {kind: directory / file_name(base_offset, kind, state) for kind in Kind}
         size = settings.segment_bytes if settings.preallocate else 0
         self._file = OwnedFile(paths[Kind.LOG], preallocate=size)
-        super().__init__(
-            base_offset,
-            LogFile(self._file, str(paths[Kind.LOG])),
-            OffsetIndex.own(paths[Kind.OFFSET_INDEX], base_offset, settings.segment_index_bytes),
-            TimeIndex.own(paths[Kind.TIME_INDEX], base_offset, settings.segment_index_bytes),
-            TransactionIndex.own(paths[Kind.TRANSACTION_INDEX], base_offset),
-        )
+        super().__init__(base_offset, LogFile(self._file, str(paths[Kind.LOG])), _not_read)
+        limit = settings.segment_index_bytes
+        self.offset_index = OffsetIndex.own(paths[Kind.OFFSET_INDEX], base_offset, limit)
+        self.time_index = TimeIndex.own(paths[Kind.TIME_INDEX], base_offset, limit)
+        self.transaction_index = TransactionIndex.own(paths[Kind.TRANSACTION_INDEX], base_offset)
         self._index = self._new_index()
         self._created = clock()
         self._first_timestamp: int | None = None
@@ -210,3 +208,7 @@ class OwnedSegment(LogSegment):
     def _new_index(self) -> IndexBuilder:
         interval = self._settings.index_interval_bytes
         return IndexBuilder(self.offset_index, self.time_index, interval)
+
+
+def _not_read(kind: Kind) -> tuple[bytes, str]:
+    raise AssertionError(f"{kind} of a segment that is written")

@@ -17,6 +17,7 @@ from mqlake.formats.kafka.file_name import Kind, State, file_name
 from mqlake.formats.kafka.partition_metadata import PartitionMetadata
 from mqlake.formats.kafka.transaction_index import AbortedTransaction
 from mqlake.kafka.isolation import AbortedBatches, Isolation
+from mqlake.kafka.lazy_file import read_whole
 from mqlake.kafka.log_file import FoundRecord
 from mqlake.kafka.segment import LogSegment
 from mqlake.kafka.segment_files import sort_files
@@ -50,8 +51,7 @@ class Partition:
         not stopped in good order; None trusts the transaction indexes.
 
         Raises:
-            StoreError: a file cannot be read.
-            FormatError: a transaction index of a later version.
+            StoreError: the directory cannot be read.
         """
         self.path = directory.describe(path)
         self._directory = directory
@@ -161,6 +161,7 @@ class Partition:
                 if position >= segment.size or self._is_tail(number, walk.fault, position):
                     break
                 position = self._skip(segment, position, walk.fault, on_damage)
+            segment.close()
 
     def records(
         self,
@@ -218,6 +219,7 @@ class Partition:
             if segment.largest_timestamp() >= timestamp:
                 found = segment.find_offset_by_timestamp(timestamp, self.log_start_offset)
                 return found if found is not None and found.offset < limit else None
+            segment.close()
         return None
 
     @cached_property
@@ -265,14 +267,7 @@ class Partition:
         return self._read(file_name(offset, Kind.SNAPSHOT)) or b""
 
     def _read(self, name: str) -> bytes | None:
-        path = f"{self._prefix}{name}"
-        if not self._directory.exists(path):
-            return None
-        file = self._directory.open(path)
-        try:
-            return file.read(0, file.size)
-        finally:
-            file.close()
+        return read_whole(self._directory, f"{self._prefix}{name}")
 
 
 def _report(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 from mqlake.formats.kafka.file_name import Kind, State, file_name
 from mqlake.formats.kafka.offset_index import OffsetPosition
 from mqlake.kafka.batch_walk import SCAN_WINDOW, BatchWalk
+from mqlake.kafka.lazy_file import LazyFile, read_whole
 from mqlake.kafka.log_file import BatchPlace, FoundRecord, LogFile
 from mqlake.kafka.offset_index import OffsetIndex
 from mqlake.kafka.time_index import TimeIndex
 from mqlake.kafka.transaction_index import TransactionIndex
 from mqlake.storage.protocol import Directory
+
+ReadIndex = Callable[[Kind], tuple[bytes, str]]
 
 # Index entries to try after damage; each costs a read.
 _TRIES = 100
@@ -30,54 +35,54 @@ class LogSegment:
     Attributes:
         base_offset: not above any offset in it.
         log: its batches.
-        offset_index, time_index, transaction_index: empty where there is no file.
     """
 
-    def __init__(
-        self,
-        base_offset: int,
-        log: LogFile,
-        offset_index: OffsetIndex,
-        time_index: TimeIndex,
-        transaction_index: TransactionIndex,
-    ) -> None:
+    def __init__(self, base_offset: int, log: LogFile, read: ReadIndex) -> None:
+        """Take a log; `read` gives the bytes of an index file, with its name, when it is needed."""
         self.base_offset = base_offset
         self.log = log
-        self.offset_index = offset_index
-        self.time_index = time_index
-        self.transaction_index = transaction_index
+        self._read = read
 
     @classmethod
     def read(
         cls, directory: Directory, path: str, base_offset: int, state: State = State.LIVE
     ) -> LogSegment:
-        """Open the files of a segment in the directory `path` for reading.
+        """Name the files of a segment in the directory `path`, to be read when needed.
 
         Raises:
-            StoreError: there is no `.log` file, or a file cannot be read.
-            FormatError: a transaction index of a later version.
+            StoreError: there is no `.log` file.
         """
 
         def place(kind: Kind) -> str:
             return f"{path}/{file_name(base_offset, kind, state)}".lstrip("/")
 
-        def content(kind: Kind) -> bytes:
-            if not directory.exists(place(kind)):
-                return b""
-            file = directory.open(place(kind))
-            try:
-                return file.read(0, file.size)
-            finally:
-                file.close()
+        def read(kind: Kind) -> tuple[bytes, str]:
+            return read_whole(directory, place(kind)) or b"", place(kind)
 
         name = place(Kind.LOG)
-        return cls(
-            base_offset,
-            LogFile(directory.open(name), name),
-            OffsetIndex(content(Kind.OFFSET_INDEX), base_offset, place(Kind.OFFSET_INDEX)),
-            TimeIndex(content(Kind.TIME_INDEX), base_offset, place(Kind.TIME_INDEX)),
-            TransactionIndex(content(Kind.TRANSACTION_INDEX), base_offset),
-        )
+        return cls(base_offset, LogFile(LazyFile(directory, name), name), read)
+
+    @cached_property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, empty where there is no file."""
+        data, name = self._read(Kind.OFFSET_INDEX)
+        return OffsetIndex(data, self.base_offset, name)
+
+    @cached_property
+    def time_index(self) -> TimeIndex:
+        """The time index, empty where there is no file."""
+        data, name = self._read(Kind.TIME_INDEX)
+        return TimeIndex(data, self.base_offset, name)
+
+    @cached_property
+    def transaction_index(self) -> TransactionIndex:
+        """The aborted transactions, none where there is no file.
+
+        Raises:
+            FormatError: an entry of a later version.
+        """
+        data, _ = self._read(Kind.TRANSACTION_INDEX)
+        return TransactionIndex(data, self.base_offset)
 
     @property
     def size(self) -> int:

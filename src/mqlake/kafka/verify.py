@@ -70,7 +70,10 @@ def verify_partition(
 
     def check(number: int) -> SegmentReport:
         segment = partition.segments[number]
-        return verify_segment(segment, deep=deep, is_active=number == last)
+        try:
+            return verify_segment(segment, deep=deep, is_active=number == last)
+        finally:
+            segment.close()
 
     with ThreadPoolExecutor(threads) as pool:
         reports = list(pool.map(check, range(last + 1)))

@@ -1,0 +1,68 @@
+"""A file that is opened when it is read, since a partition may have thousands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mqlake.storage.protocol import Buffer, Directory, ReadableFile
+
+
+class LazyFile:
+    """A `ReadableFile` with the size that it had when it was named.
+
+    After `close` it opens again when it is read again. Safe for use by several threads, which may
+    then hold it open more than once.
+
+    Raises:
+        StoreError: there is no such file; by any method, if it has been removed since.
+    """
+
+    def __init__(self, directory: Directory, path: str) -> None:
+        self._directory = directory
+        self._path = path
+        self._file: ReadableFile | None = None
+        self.size = directory.size(path)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to `length` bytes from position `offset`, fewer only at the end."""
+        return self._opened().read(offset, max(0, min(length, self.size - offset)))
+
+    def read_into(self, buffer: Buffer, offset: int) -> int:
+        """Fill `buffer` from position `offset`; return the bytes read, fewer only at the end."""
+        target = memoryview(buffer).cast("B")[: max(0, self.size - offset)]
+        return self._opened().read_into(target, offset)
+
+    def view(self) -> memoryview:
+        """Return the bytes, mapped where the place can do so."""
+        return self._opened().view()[: self.size]
+
+    def data_ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the positions between `start` and `end` that are no holes, ascending."""
+        return self._opened().data_ranges(start, min(end, self.size))
+
+    def close(self) -> None:
+        """Let go of the file until it is read again."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _opened(self) -> ReadableFile:
+        file = self._file
+        if file is None:
+            file = self._file = self._directory.open(self._path)
+        return file
+
+
+def read_whole(directory: Directory, path: str) -> bytes | None:
+    """Return all bytes of a file, None where there is none.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    if not directory.exists(path):
+        return None
+    file = directory.open(path)
+    try:
+        return file.read(0, file.size)
+    finally:
+        file.close()
