@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from tests.hostile.cases import Target
-from tests.hostile.targets import commands, documents, index_files, jobs, readers, records, scans
+from tests.hostile.targets import (
+    commands,
+    documents,
+    index_files,
+    jobs,
+    readers,
+    records,
+    scans,
+    traps,
+)
 
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
         *records.TARGETS,
         *scans.TARGETS,
+        *traps.TARGETS,
         *index_files.TARGETS,
         *documents.TARGETS,
         *readers.TARGETS,

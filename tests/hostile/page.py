@@ -1,0 +1,90 @@
+"""docs/reliability.md, as the run that it tells of writes it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.hostile.fleet import ROOT, Tally, describe
+from tests.hostile.targets import TARGETS
+from tests.hostile.worker import ADDRESS_SPACE, FACTOR, HANG, SLACK
+
+PATH = ROOT / "docs" / "reliability.md"
+
+_INTRODUCTION = """\
+# Reliability: hostile input
+
+Written by `make nightly` (`python -m tests.hostile --nightly`); not by hand.
+
+Real records and stores of RocketMQ are mutated: lengths, magics, offsets, counts and links set to
+boundary values, bits flipped, ranges zeroed, doubled, cut out and cut off, parts of other records
+written over, bodies that imitate records, properties of thousands of parts, topics such as
+`../../x`, chains in circles, files removed, renamed and added. Then what reads them is asked.
+"""
+
+_COUNTING = f"""\
+## What counts
+
+An input is one mutated record or one mutated file: a segment of eight records of which five were
+mutated counts five, a store counts one, however many of its files were changed. Each is made from a
+seed, so that a violation can be seen again: `python -m tests.hostile --target NAME --seed N`.
+
+A violation is any exception that the interface does not name, an answer that is not true of the
+bytes, two implementations that disagree, a process that dies, a case that takes more than {HANG}
+seconds, or one that takes more than {SLACK >> 20} MiB and {FACTOR} times the size of its inputs of
+memory (allocating {ADDRESS_SPACE >> 30} GiB fails at once). Bounds-checked means that the kernels
+check each load and store (`MQLAKE_BOUNDSCHECK=1`).
+"""
+
+
+def write(
+    tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int, path: Path = PATH
+) -> None:
+    """Write the page."""
+    path.write_text("\n".join(_lines(tallies, seed, seconds, workers)) + "\n")
+
+
+def _lines(tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int) -> Iterator[str]:
+    inputs = sum(tally.inputs for tally in tallies.values())
+    failures = [failure for tally in tallies.values() for failure in tally.failures]
+    yield _INTRODUCTION
+    yield f"**{inputs:,} inputs, {len(failures)} violations**, on {datetime.now(UTC):%Y-%m-%d}."
+    yield ""
+    yield f"Seed {seed}; {seconds / 60:.1f} minutes in {workers} processes on {_machine()}."
+    yield f"{_versions()}."
+    yield ""
+    yield "| target | inputs | violations | slowest case | most memory of a case |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for name, tally in tallies.items():
+        yield (
+            f"| `{name}` | {tally.inputs:,} | {len(tally.failures)} | {tally.slowest:.2f} s"
+            f" | {tally.largest / (1 << 20):.1f} MiB |"
+        )
+    yield ""
+    yield _COUNTING
+    yield "## Targets"
+    yield ""
+    for name, tally in tallies.items():
+        yield f"- **{name}**: {TARGETS[name].says}"
+        if tally.seen:
+            met = ", ".join(f"{what} {count:,}" for what, count in tally.seen.most_common())
+            yield f"  What came of it: {met}."
+    if failures:
+        yield "\n## Violations\n"
+        for failure in failures:
+            yield f"```\n{describe(failure)}\n```"
+
+
+def _machine() -> str:
+    cores = os.cpu_count() or 1
+    return f"{platform.system()} {platform.machine()}, {cores} cores"
+
+
+def _versions() -> str:
+    packages = ("mqlake", "numba", "numpy", "msgspec")
+    found = [f"{package} {version(package)}" for package in packages]
+    return ", ".join([f"Python {platform.python_version()}", *found])

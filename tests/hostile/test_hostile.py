@@ -1,0 +1,104 @@
+"""Twenty thousand hostile inputs; `make nightly` runs a million."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from mqlake.formats.record import Fault
+from tests.hostile import fleet, page, stores
+from tests.hostile.cases import Case, Target
+from tests.hostile.targets import TARGETS, jobs
+from tests.hostile.worker import Worker
+
+COUNTS = {
+    "record": 10_000,
+    "record-cut": 2_000,
+    "scan": 3_500,
+    "scan-cut": 1_000,
+    "scan-bounds-checked": 1_000,
+    "traps": 4,
+    "index": 1_200,
+    "index-bounds-checked": 200,
+    "documents": 1_200,
+    "reader": 200,
+    "rebuild-verify": 100,
+    "commands": 8,
+}
+
+
+def test_each_target_runs_and_there_are_enough_inputs() -> None:
+    assert COUNTS.keys() == TARGETS.keys()
+    assert sum(COUNTS.values()) >= 20_000
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.timeout(600)
+def test_hostile_input(name: str) -> None:
+    """In a process of its own: a crash is a failure like any other."""
+    tally = fleet.run([fleet.Task(name, 1, COUNTS[name])], 1)[name]
+    assert not tally.failures, "\n".join(map(fleet.describe, tally.failures))
+    assert tally.inputs >= COUNTS[name]
+    if name in ("record", "scan"):
+        missing = {fault.name for fault in Fault} - tally.seen.keys()
+        assert not missing - ({"BLANK"} if name == "record" else set())
+
+
+def test_stores_are_sound_before_they_are_mutated() -> None:
+    for seed in range(20):
+        jobs.sound(Case.of("sound", seed))
+
+
+def test_a_case_can_be_run_again() -> None:
+    first, second = (stores.mutated(Case.of("reader", 7)).files for _ in range(2))
+    assert first == second
+    assert first != stores.sound(random.Random("reader/7")).files
+
+
+def _crash(case: Case) -> None:
+    case.feed(1)
+    raise IndexError("out of bounds")
+
+
+def _waste(case: Case) -> None:
+    case.feed(1)
+    bytearray(b"x" * (200 << 20))
+
+
+@pytest.mark.parametrize(("run", "error"), [(_crash, "IndexError: out"), (_waste, "MiB for 1 by")])
+def test_violations_are_noticed(
+    run: object, error: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(TARGETS, "broken", Target("broken", "", run, 1.0))
+    with (tmp_path / "log").open("w") as log:
+        *_, report = Worker("broken", log).run(seed=5, count=3)
+    assert report["failures"][-1]["seed"] == 7
+    assert error in report["failures"][-1]["error"]
+
+
+def test_a_process_that_dies_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet.sys, "executable", "/bin/false")
+    (failure,) = fleet.run([fleet.Task("record", 3, 10)], 1)["record"].failures
+    assert "exit code 1" in failure["error"]
+    assert "--target record --seed 3" in fleet.describe(failure)
+
+
+def test_shares_make_up_the_whole() -> None:
+    tasks = fleet.share_out(1_000_000, 5, 2)
+    assert {task.target for task in tasks} == TARGETS.keys()
+    assert 1_000_000 <= sum(task.count for task in tasks) < 1_000_100
+    assert len({(task.target, task.seed) for task in tasks}) == len(tasks)
+
+
+def test_page(tmp_path: Path) -> None:
+    tally = fleet.Tally(inputs=1234)
+    tally.failures.append(
+        {"target": "scan", "seed": 9, "error": "E", "story": ["flip"], "where": "here"}
+    )
+    page.write({"scan": tally}, 9, 60.0, 2, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text()
+    assert "**1,234 inputs, 1 violations**" in text
+    assert "--target scan --seed 9" in text
+    assert TARGETS["scan"].says in text
