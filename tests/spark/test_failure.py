@@ -99,6 +99,13 @@ def test_any_other_error_of_a_task_names_the_step(last: str, message: str) -> No
             "java.io.IOException: Disk quota exceeded\n\t... 8 more\n",
             "Disk quota exceeded",
         ),
+        (
+            PY4J + ABORTED + "org.apache.spark.api.python.PythonException: Traceback (most recent "
+            'call last):\n  File "serializers.py", line 454, in loads\n    return '
+            "cloudpickle.loads(obj)\nModuleNotFoundError: No module named 'mine'\n\n"
+            "\tat org.apache.spark.api.python.X.y(Z.scala:1)\n" + DRIVER_TRACE,
+            "ModuleNotFoundError: No module named 'mine'",
+        ),
         ("", "Spark gave no reason"),
     ],
 )

@@ -22,6 +22,9 @@ LONGEST_MESSAGE = 1000
 
 FAILURE = re.compile(r"\bTaskError: (\w+): ([^\n]*)")
 
+RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): [^\n]*)", re.MULTILINE)
+"""The last line of a Python traceback."""
+
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"No module named '?mqlake"),
@@ -99,6 +102,10 @@ def reason(text: str) -> str:
     for pattern, words in KNOWN:
         if found := pattern.search(text):
             return words.format(*found.groups())
+    _, traceback, rest = text.partition("Traceback (most recent call last):")
+    raised = RAISED.findall(rest.partition("\n\tat ")[0]) if traceback else []
+    if raised:
+        return raised[-1][:LONGEST_MESSAGE]
     causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(\S[^\n]*)", text, re.MULTILINE)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = causes[-1] if causes else _first_that_says_something(lines)
