@@ -65,7 +65,9 @@ def test_dialect_by_index(dialect: Dialect) -> None:
         (Checkpoint(1, 1, 1, 0, 0, 9), "x", ("5.5", "checkpoint")),
         (Checkpoint(1, 1, 1, 0, 9, 0), "x", ("5.3", "checkpoint")),
         (Checkpoint(1, 1, 1, 0, 0, 0), "x", ("4.9", "checkpoint")),
-        (Checkpoint(), "timerwheel/x", ("5.5", "directories")),
+        (Checkpoint(), "rocksdbstore/x", ("5.5", "other files")),
+        (Checkpoint(), "timerwheel/x", ("5.3", "other files")),
+        (Checkpoint(), "config/topics.json", ("4.9", "other files")),
         (Checkpoint(), "x", ("5.5", "assumption")),
     ],
 )

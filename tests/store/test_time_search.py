@@ -40,8 +40,13 @@ def test_boundaries_equal_brute_force(
             earlier = [first + n for n, time in enumerate(times) if time <= asked]
             lower = later[0] if later else first + len(times)
             upper = earlier[-1] if earlier else first
-            assert reader.offset_by_time("T", 0, asked) == lower
+            around = [n for n in (upper, lower) if first <= n < first + len(times)]
+            nearest = min(around, key=lambda n: abs(times[n - first] - asked))
+            assert reader.offset_by_time("T", 0, asked, "lower") == lower
             assert reader.offset_by_time("T", 0, asked, "upper") == upper
+            assert reader.offset_by_time("T", 0, asked, "nearest") == (
+                lower if asked in times else nearest
+            )
 
 
 @given(

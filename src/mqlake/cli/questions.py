@@ -29,7 +29,7 @@ class Options(NamedTuple):
     queue: int | None = None
     offset: int | None = None
     time: int | None = None
-    boundary: Literal["lower", "upper"] | None = None
+    boundary: Literal["lower", "upper", "nearest"] | None = None
     begin: int | None = None
     end: int | None = None
     tag: str | None = None
@@ -147,7 +147,7 @@ def _by_offset(reader: StoreReader, options: Options) -> Answer:
 
 def _by_time(reader: StoreReader, options: Options) -> Answer:
     topic, queue = options.topic or "", options.queue or 0
-    offset = reader.offset_by_time(topic, queue, options.time or 0, options.boundary or "lower")
+    offset = reader.offset_by_time(topic, queue, options.time or 0, options.boundary)
     records = reader.get(topic, queue, offset, 1).records
     exists = queue in reader.queues(topic)
     return Answer(records, truncated=False, matched=exists, extra={"offset": offset})

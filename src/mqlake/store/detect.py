@@ -16,11 +16,16 @@ from mqlake.store.segments import CommitLog
 _LOOKED_AT = 64
 """Entries of an index file that are looked at, the last ones first."""
 
-_5X_DIRECTORIES = ("rocksdbstore", "compaction", "timerwheel", "batchconsumequeue")
+_TRACES = (
+    (Dialect.V5_5, ("rocksdbstore",)),
+    (Dialect.V5_3, ("compaction", "timerwheel", "config/consumerOrderInfo.json")),
+    (Dialect.V4_9, ("config/topics.json",)),
+)
+"""What a release leaves in a store that older ones do not; the newest release first."""
 
 
 class Detected(NamedTuple):
-    """The dialect, and what says so: "index entries", "checkpoint", "directories", "assumption"."""
+    """The dialect, and what says so: "index entries", "checkpoint", "other files", "assumption"."""
 
     dialect: Dialect
     detected_by: str
@@ -29,7 +34,7 @@ class Detected(NamedTuple):
 def detect(
     directory: Directory, log: CommitLog, index: IndexFiles, checkpoint: Checkpoint | None
 ) -> Detected:
-    """Return the dialect of a store: what its index holds, else what else 5.x leaves behind."""
+    """Return the dialect of a store: what its index holds, else what else a release leaves."""
     for file in reversed(index.files):
         has_tags = _indexes_tags(log, file)
         if has_tags is not None:
@@ -38,8 +43,9 @@ def detect(
             return Detected(Dialect.V5_5 if has_tags else other, "index entries")
     if (dialect := _by_checkpoint(checkpoint)) is not None:
         return Detected(dialect, "checkpoint")
-    if any(directory.is_directory(name) for name in _5X_DIRECTORIES):
-        return Detected(Dialect.V5_5, "directories")
+    for dialect, traces in _TRACES:
+        if any(directory.exists(path) for path in traces):
+            return Detected(dialect, "other files")
     return Detected(Dialect.V5_5, "assumption")
 
 

@@ -179,9 +179,15 @@ class StoreReader:
         topic: str,
         queue_id: int,
         milliseconds: int,
-        boundary: Boundary | str = Boundary.LOWER,
+        boundary: Boundary | str | None = None,
     ) -> int:
-        """Return the queue offset at a store time: see `Boundary`."""
+        """Return the queue offset at a store time: see `Boundary`.
+
+        Without a boundary, what the release that wrote the store answers: LOWER, and NEAREST of
+        4.9.
+        """
+        if boundary is None:
+            boundary = Boundary.NEAREST if self.dialect is Dialect.V4_9 else Boundary.LOWER
         view = self._snapshot.view(check_topic_name(topic), queue_id)
         return offset_by_time(view, milliseconds, Boundary(boundary))
 

@@ -17,14 +17,26 @@ class Boundary(enum.Enum):
     """The first with store time >= the time; the queue's max offset where there is none."""
     UPPER = "upper"
     """The last with store time <= the time; the queue's min offset where there is none."""
+    NEAREST = "nearest"
+    """The nearer one of those before and from the time on, the earlier one if both are as near.
+
+    What RocketMQ 4.9 answers."""
 
 
 def offset_by_time(view: QueueView, milliseconds: int, boundary: Boundary) -> int:
     """Return a queue offset by store time, exact where store times do not decrease."""
-    if boundary is Boundary.LOWER:
-        return _part(view, milliseconds)[1]
-    last, _ = _part(view, milliseconds + 1)
-    return view.min_offset if last is None else last
+    if boundary is Boundary.UPPER:
+        last, _ = _part(view, milliseconds + 1)
+        return view.min_offset if last is None else last
+    before, lower = _part(view, milliseconds)
+    if boundary is Boundary.LOWER or before is None:
+        return lower
+    after = next(view.heads(lower, view.max_offset), None)
+    if after is None:
+        return before
+    time_before = next(view.heads(before, lower))[1].store_timestamp
+    is_earlier_nearer = milliseconds - time_before <= after[1].store_timestamp - milliseconds
+    return before if is_earlier_nearer else lower
 
 
 def _part(view: QueueView, milliseconds: int) -> tuple[int | None, int]:

@@ -73,8 +73,11 @@ def query(
         ),
     ] = None,
     boundary: Annotated[
-        Literal["lower", "upper"] | None,
-        typer.Option(help="First or last of the messages with that time; lower by default."),
+        Literal["lower", "upper", "nearest"] | None,
+        typer.Option(
+            help="First message from that time on, last one up to it, or the nearest; by default"
+            " as the store's release answers: lower, and nearest in 4.9."
+        ),
     ] = None,
     begin: shared.Begin = None,
     end: shared.End = None,
