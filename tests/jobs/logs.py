@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mqlake.formats import record
+from mqlake.formats import record, sys_flag
 from mqlake.formats.file_name import segment_name
 
 SEGMENT = 1 << 16
@@ -33,7 +33,8 @@ class LogWriter:
         """Append a record; return its physical offset. Queue offsets count up by themselves."""
         queue = (topic, queue_id)
         fields.setdefault("queue_offset", self._next.get(queue, 0))
-        self._next[queue] = fields["queue_offset"] + 1
+        if sys_flag.is_queued(fields.get("sys_flag", 0)):
+            self._next[queue] = fields["queue_offset"] + 1
         fields.setdefault("store_timestamp", TIME + 10 * len(self.offsets))
         fields.setdefault("body", b"body %d" % len(self.offsets))
         fields.setdefault("properties", {"UNIQ_KEY": f"U{len(self.offsets)}", "KEYS": "a b"})
@@ -59,6 +60,12 @@ class LogWriter:
         self._flush()
         self._base += self.segment
         self._data = bytearray()
+
+    def roll_out_of_recovery(self) -> None:
+        """Append segments with a record each: a clean start looks at the last three only."""
+        for _ in range(3):
+            self.roll()
+            self.add()
 
     def close(self) -> Path:
         """Write the last segment, its rest a hole; return the store."""

@@ -127,8 +127,7 @@ def test_a_damaged_message_is_left_out_and_reported(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "store")
     for _ in range(5):
         log.add()
-    log.roll()
-    log.add()
+    log.roll_out_of_recovery()
     path = log.close()
     change(path, log.offsets[2] + record.MIN_SIZE - 3, b"!")
 

@@ -68,7 +68,7 @@ def small_store(path: Path, *, crashed: bool = False) -> LogWriter:
     log = LogWriter(path)
     for n in range(300):
         log.add("A" if n % 3 else "B", n % 2, properties={"UNIQ_KEY": f"U{n}", "TAGS": "t"})
-        if n == 200:
+        if n in (200, 220, 240):
             log.roll()
     log.close()
     rebuild(path, LocalEngine(2), queue_file_size=800, hash_slots=64, max_index=150)
@@ -224,10 +224,10 @@ def test_entries_of_deleted_segments_are_expired(tmp_path: Path) -> None:
 
 def test_a_missing_segment_is_damage(tmp_path: Path) -> None:
     log = LogWriter(tmp_path / "store")
-    for _ in range(3):
-        log.add()
-        log.roll()
     log.add()
+    log.roll()
+    log.add()
+    log.roll_out_of_recovery()
     store = log.close()
     rebuild(store, LocalEngine(2))
     (store / "commitlog" / f"{SEGMENT:020d}").unlink()

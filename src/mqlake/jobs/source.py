@@ -13,6 +13,7 @@ from mqlake.formats.config.topics import QUEUE_TYPE
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.config_files import read_config
+from mqlake.store.log_end import last_segments_start
 from mqlake.store.segments import CommitLog
 from mqlake.store.snapshot import Snapshot
 
@@ -31,8 +32,18 @@ class Source(NamedTuple):
 
     @property
     def recovery_start(self) -> int:
-        """Physical offset from which RocketMQ has not dispatched all, or would recover."""
-        return self.snapshot.walk_start
+        """Physical offset where RocketMQ's recovery begins to look at the log when it starts.
+
+        After a clean stop it looks at the last three segments.
+        """
+        if self.snapshot.is_crashed:
+            return self.snapshot.walk_start
+        return last_segments_start(self.log)
+
+    @property
+    def undispatched_from(self) -> int:
+        """Physical offset from which on entries may be missing without anything being wrong."""
+        return self.snapshot.walk_start if self.snapshot.has_abort_file else self.log.limit
 
     @property
     def batch_topics(self) -> frozenset[str]:

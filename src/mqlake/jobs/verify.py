@@ -113,6 +113,9 @@ class _Verification:
         gaps = join_gaps([part.scanned for part in parts])
         self._end = log_end(self._log, gaps, self._source.recovery_start)
         last = max((part.last_record for part in parts), default=-1)
+        if self._source.snapshot.owner is not None:
+            # What the broker is about to write is no damage.
+            gaps = [gap for gap in gaps if gap.physical_offset < last]
         seen = _records(parts)
         if last >= self._end:
             parts = self._scan(clip(jobs_of(parts), self._end))
@@ -150,7 +153,7 @@ class _Verification:
                 self._delay_levels,
                 source.batch_topics,
                 self._index,
-                source.recovery_start if snapshot.has_abort_file else self._log.limit,
+                source.undispatched_from,
             )
             for splits in jobs
         ]
