@@ -300,3 +300,12 @@ def test_a_segment_that_is_removed_while_it_is_read(tmp_path: Path) -> None:
         start = int(golden.logs[2].stem)
         found = [record.offset for record in partition.records(start)]
         assert [offset for offset in golden_offsets if offset >= start] == found
+
+
+def test_an_index_that_is_all_hole_takes_no_memory(tmp_path: Path) -> None:
+    golden = GoldenPartition("txn-0")
+    path = golden.copy(tmp_path / golden.name)
+    with (path / f"{golden.logs[0].stem}.index").open("r+b") as file:
+        file.truncate(1 << 40)
+    with local(path) as partition, pytest.raises(StoreError, match="268435456 at most"):
+        list(partition.records())

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mqlake.errors import StoreError
 from mqlake.storage.protocol import Buffer, Directory, ReadableFile
+
+# Kafka's indexes have 10 MiB unless told otherwise.
+_LARGEST = 1 << 28
 
 
 class LazyFile:
@@ -54,15 +58,17 @@ class LazyFile:
 
 
 def read_whole(directory: Directory, path: str) -> bytes | None:
-    """Return all bytes of a file, None where there is none.
+    """Return all bytes of an index or another small file, None where there is none.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: it cannot be read, or has more than 256 MiB.
     """
     if not directory.exists(path):
         return None
     file = directory.open(path)
     try:
+        if file.size > _LARGEST:
+            raise StoreError(f"{directory.describe(path)}: {file.size} bytes, {_LARGEST} at most")
         return file.read(0, file.size)
     finally:
         file.close()

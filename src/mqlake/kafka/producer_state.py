@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from mqlake.formats.kafka.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Batch, Record
@@ -39,6 +40,8 @@ class ProducerState:
             for entry in self.producers.values()
             if entry.transaction_first_offset != _NONE
         }
+        # Their first offsets, smallest on top, with some of transactions that have ended.
+        self._firsts = sorted(self._open)
 
     def update(
         self, batch: Batch, read: Callable[[Batch], list[Record]]
@@ -58,7 +61,9 @@ class ProducerState:
 
     def first_open_offset(self) -> int | None:
         """Return the first offset of the oldest open transaction. Kafka: `firstUndecidedOffset`."""
-        return min(self._open, default=None)
+        while self._firsts and self._firsts[0] not in self._open:
+            heappop(self._firsts)
+        return self._firsts[0] if self._firsts else None
 
     def _take_in(
         self, batch: Batch, read: Callable[[Batch], list[Record]]
@@ -87,6 +92,7 @@ class ProducerState:
         if first == _NONE and batch.is_transactional:
             first = batch.base_offset
             self._open[first] = batch.producer_id
+            heappush(self._firsts, first)
         return entry._replace(
             epoch=batch.producer_epoch,
             last_sequence=batch.last_sequence,
@@ -97,9 +103,9 @@ class ProducerState:
         )
 
     def _complete(self, completed: Completed) -> AbortedTransaction | None:
-        others = [first for first, id_ in self._open.items() if id_ != completed.producer_id]
-        stable = min(others, default=completed.last_offset + 1)
         self._open.pop(completed.first_offset, None)
+        undecided = self.first_open_offset()
+        stable = completed.last_offset + 1 if undecided is None else undecided
         if not completed.is_aborted:
             return None
         return AbortedTransaction(
