@@ -84,12 +84,16 @@ def _size(text: str) -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", choices=[*MEASURES])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MEASURES)}")
     parser.add_argument("--size", type=_size, default=FULL_SIZE, help="of a commit-log file")
     parser.add_argument("--repetitions", type=int, default=5, help="that count, of each")
     parser.add_argument("--without", action="append", default=[], choices=["java", "spark"])
     parser.add_argument("--directory", type=Path, help="for temporary files, 5 GiB")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in MEASURES:
+            parser.error(f"no benchmark called {name}: choose from {', '.join(MEASURES)}")
+    return options
 
 
 if __name__ == "__main__":

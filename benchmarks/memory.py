@@ -20,7 +20,7 @@ New processes rebuild a log of {segments} x {size} MiB, and verify it then. Ever
 each of them, with all its children (Spark: the driver, the JVM and the Python workers), is asked
 for its anonymous and shared resident memory, `RssAnon` + `RssShmem` of `/proc/PID/status`; pages of
 mapped files, which the system can drop, do not count. A figure is the largest that any one process
-of that name had at any time; processes that never had {smallest:.0f} MiB are left out."""
+of a program had at any time; programs that never had {smallest:.0f} MiB are left out."""
 
 
 def measure(bench: Bench) -> Section:
@@ -56,7 +56,7 @@ def _watch(bench: Bench, store: Store, name: str) -> list[Series]:
 
 
 def peak_memory(pid: int, work: Callable[[], Any]) -> dict[str, int]:
-    """Return the largest memory (bytes) of a process or descendant during `work`, by its name."""
+    """Return the largest memory (bytes) of a process or descendant during `work`, by program."""
     peaks: dict[str, int] = {}
     done = threading.Event()
 
@@ -96,11 +96,16 @@ def _read_numbers(path: Path) -> list[int]:
 
 
 def _memory(pid: int) -> tuple[str, int]:
-    """Return name and resident memory (bytes) without file pages; 0 where the process is gone."""
+    """Return program and resident memory (bytes) without file pages; 0 where the process is gone.
+
+    The program, because a child that a thread has just forked still has that thread's name.
+    """
+    process = Path(f"/proc/{pid}")
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = (process / "status").read_text().splitlines()
+        program = (process / "exe").readlink().name
     except OSError:
         return "", 0
     values = dict(line.split(":", 1) for line in lines)
     kibibytes = (int(values.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem"))
-    return values["Name"].strip(), sum(kibibytes) << 10
+    return program, sum(kibibytes) << 10

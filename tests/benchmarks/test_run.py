@@ -22,3 +22,10 @@ def test_a_small_run_without_java_and_spark_measures_and_publishes_nothing(tmp_p
     assert "| verify, mqlake, one process | ≥ 1.50 GB/s |" in done.stdout
     assert list(tmp_path.iterdir()) == []
     assert [path.stat().st_mtime_ns if path.exists() else None for path in published] == before
+
+
+def test_an_unknown_name_is_refused() -> None:
+    command = [sys.executable, "-m", "benchmarks", "nothing"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no benchmark called nothing" in done.stderr
