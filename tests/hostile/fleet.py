@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -95,18 +94,17 @@ def _reports(task: Task) -> Iterable[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="hostile-") as place:
         log = Path(place, "log")
         arguments = [task.target, str(task.seed), str(task.count), str(log)]
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-m", "tests.hostile.worker", *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONHASHSEED": "0"},
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            last = json.loads(line)
-            yield last
-        if code := process.wait():
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                last = json.loads(line)
+                yield last
+        if code := process.returncode:
             failure = {
                 "target": task.target,
                 "seed": task.seed,
