@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -149,11 +150,16 @@ def _build(
     rebuilt = queue_offsets(parts)
     in_place = exchange.target == source.directory.root
     carried = carry_over(source, exchange.new, rebuilt) if in_place else 0
-    indexes = _index(engine, parts, exchange, settings)
-    stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
     (exchange.new / "consumequeue").mkdir(exist_ok=True)
+    with ThreadPoolExecutor(1) as beside:
+        # The disk works on the queues while the processor does on the index.
+        syncing = beside.submit(_sync_tree, exchange.new / "consumequeue")
+        indexes = _index(engine, parts, exchange, settings)
+        syncing.result()
+    stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
     (exchange.new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
-    sync_tree(exchange.new)
+    fsync_file(exchange.new / "checkpoint")
+    fsync_directory(exchange.new / "index")
     last_record = max((part.last_record for part in parts), default=-1)
     return RebuildReport(
         store=source.path,
@@ -243,7 +249,7 @@ def _checkpoint(
     )
 
 
-def sync_tree(root: Path) -> None:
+def _sync_tree(root: Path) -> None:
     """Return once all files and names below `root` are on the disk."""
     for directory, _, names in os.walk(root):
         for name in names:
