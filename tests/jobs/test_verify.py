@@ -11,6 +11,7 @@ from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.verify import VerifyReport, verify
+from mqlake.store.reader import StoreReader
 from tests.golden import CLEAN, TORN_VARIANTS, store
 from tests.jobs.logs import SEGMENT, LogWriter, change
 
@@ -59,6 +60,8 @@ def test_a_torn_store_has_one_damage(name: str, tasks: int | None) -> None:
     assert (False, end) == (report.ok, report.log_end)
     assert [end] == [5242880 + damage.offset for damage in report.damage]
     assert faults(report) == (0,) * 6
+    inspected = StoreReader.open(golden.path).inspect().commit_log
+    assert (inspected.damage, inspected.max_offset) == (report.damage, report.log_end)
     is_flip5 = name.endswith("flip5")
     assert (4 if is_flip5 else 0) == report.records_beyond
     assert (5 if is_flip5 else 1) == report.queue_entries.stale

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
 
 from mqlake.dispatch.gap import Gap
 from mqlake.formats.damage import Damage
-from mqlake.formats.file_name import segment_name
 from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.store.file_end import end_of_data
 from mqlake.store.log_end import find_end
-from mqlake.store.segments import CommitLog
+from mqlake.store.segments import CommitLog, Segment
 
 
 def log_end(log: CommitLog, gaps: Iterable[Gap], recovery_start: int) -> int:
@@ -28,13 +27,20 @@ def log_end(log: CommitLog, gaps: Iterable[Gap], recovery_start: int) -> int:
 
 def damage(log: CommitLog, gaps: Iterable[Gap], last_record: int) -> list[Damage]:
     """Return the gaps that are damage: all but unwritten space with no record behind it."""
-    bases = [segment.base for segment in log.segments]
     found = list(log.damage)
     for gap in gaps:
-        if gap.all_zero and gap.physical_offset > last_record:
+        segment = log.segment_at(gap.physical_offset)
+        if segment is None or (gap.all_zero and gap.physical_offset > last_record):
             continue
-        base = bases[bisect_right(bases, gap.physical_offset) - 1]
-        path = f"commitlog/{segment_name(base)}"
-        reason = FAULT_REASONS[gap.fault]
-        found.append(Damage(path, gap.physical_offset - base, gap.length, reason))
+        at = gap.physical_offset - segment.base
+        length = _damaged_bytes(log, segment, at, at + gap.length)
+        found.append(Damage(segment.path, at, length, FAULT_REASONS[gap.fault]))
     return found
+
+
+def _damaged_bytes(log: CommitLog, segment: Segment, start: int, end: int) -> int:
+    """Return the length of a gap, without the unwritten rest of the segment."""
+    file = log.file(segment)
+    if file is None or end < segment.end - segment.base:
+        return end - start
+    return (end_of_data(file, start, end) - start) or end - start
