@@ -30,8 +30,9 @@ _COUNTING = f"""\
 ## What counts
 
 An input is one mutated record or one mutated file: a segment of eight records of which five were
-mutated counts five, a store counts one, however many of its files were changed. Each is made from a
-seed, so that a violation can be seen again: `python -m tests.hostile --target NAME --seed N`.
+mutated counts five, a store counts one, however many of its files were changed, and one more for
+each mutated record in it. Each is made from a seed, so that a violation can be seen again:
+`python -m tests.hostile --target NAME --seed N`.
 
 A violation is any exception that the interface does not name, an answer that is not true of the
 bytes, two implementations that disagree, a process that dies, a case that takes more than {HANG}

@@ -7,7 +7,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from mqlake.formats import record
+from mqlake.formats import index_file, record
+from mqlake.formats.index_file import HEADER_SIZE, SLOT_SIZE
 from mqlake.formats.record import Fault
 from tests.golden import store
 from tests.hostile.cases import Case
@@ -83,6 +84,24 @@ def record_fields(data: bytes) -> list[Field]:
             Field("body length", layout.body_at - 4, 4),
             Field("topic length", layout.topic_at - layout.version, layout.version),
             Field("properties length", layout.properties_at - 2, 2),
+        ]
+    return fields
+
+
+def index_fields(slots: int, entries: int) -> list[Field]:
+    """Return the numbers of an index file: header, slots, entries."""
+    names = ("begin time", "end time", "begin offset", "end offset")
+    fields = [Field(name, 8 * place, 8) for place, name in enumerate(names)]
+    fields += [Field("slots in use", 32, 4), Field("index count", 36, 4)]
+    fields *= entries // 10 + 1  # as likely as all entries together
+    fields += [Field(f"slot {n}", HEADER_SIZE + n * SLOT_SIZE, 4) for n in range(slots)]
+    for entry in range(1, entries + 1):
+        at = index_file.entry_at(slots, entry)
+        fields += [
+            Field(f"hash {entry}", at, 4),
+            Field(f"offset {entry}", at + 4, 8),
+            Field(f"seconds {entry}", at + 12, 4),
+            Field(f"link {entry}", at + 16, 4),
         ]
     return fields
 

@@ -22,7 +22,6 @@ from tests.golden import store
 from tests.hostile import seeds
 from tests.hostile.cases import Case
 from tests.hostile.mutate import NAMES, Field, change
-from tests.hostile.targets.index_files import index_fields
 
 SEGMENT = 4096
 QUEUE_FILE = 200
@@ -183,7 +182,7 @@ def _mutate(case: Case, files: Files) -> None:
 def numbers_in(path: str, data: bytes) -> list[Field]:
     """Return the numbers in a file of a store, by what its path says it is."""
     if path.startswith("index/"):
-        return index_fields(SLOTS, min(ENTRIES - 1, len(data) // 20))
+        return seeds.index_fields(SLOTS, min(ENTRIES - 1, len(data) // 20))
     if path.startswith("consumequeue/"):
         return [
             Field(f"{name} of entry {at // 20}", at + place, size)

@@ -26,6 +26,7 @@ COUNTS = {
     "reader": 200,
     "rebuild-verify": 100,
     "commands": 8,
+    "corpus": 1,
 }
 
 

@@ -24,6 +24,8 @@ DIRECTORY = "commitlog"
 # Each open segment costs two descriptors: the file's and its mapping's.
 _MOST_OPEN = 64
 
+_MOST_OFFSET = (1 << 63) - 1
+
 
 class Segment(NamedTuple):
     """One file: its name, and the physical offsets of its first byte and just past its last."""
@@ -156,7 +158,8 @@ def _segments(directory: Directory) -> Iterator[Segment]:
                 size = directory.size(f"{DIRECTORY}/{name}")
             except StoreError:
                 continue  # deleted since it was listed
-            yield Segment(name, base, base + size)
+            if base + size <= _MOST_OFFSET:
+                yield Segment(name, base, base + size)
 
 
 def _without_overlap(segments: list[Segment]) -> list[Segment]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.hostile.cases import Target
 from tests.hostile.targets import (
     commands,
+    corpus,
     documents,
     index_files,
     jobs,
@@ -25,5 +26,6 @@ TARGETS: dict[str, Target] = {
         *readers.TARGETS,
         *jobs.TARGETS,
         *commands.TARGETS,
+        *corpus.TARGETS,
     )
 }

@@ -8,11 +8,12 @@ from mqlake.dispatch.index_entries import IndexFileBuilder, lookup_many, relink
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import FormatError
 from mqlake.formats import index_file
-from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE
 from mqlake.storage.memory import MemoryDirectory
 from mqlake.store.index_files import IndexFiles
 from tests.hostile.cases import Case, Target, require, same
-from tests.hostile.mutate import NUMBERS, Field, change
+from tests.hostile.mutate import NUMBERS, change
+from tests.hostile.seeds import index_fields
 
 NAME = "20261120203016976"
 BEGIN = 1_795_000_000_000
@@ -51,24 +52,6 @@ def real_file(case: Case, slots: int, most: int, entries: int) -> bytes:
     builder.close()
     case.tell(f"{slots} slots, {entries} of {most} entries")
     return data
-
-
-def index_fields(slots: int, entries: int) -> list[Field]:
-    """Return the numbers of an index file: header, slots, entries."""
-    names = ("begin time", "end time", "begin offset", "end offset")
-    fields = [Field(name, 8 * place, 8) for place, name in enumerate(names)]
-    fields += [Field("slots in use", 32, 4), Field("index count", 36, 4)]
-    fields *= entries // 10 + 1  # as likely as all entries together
-    fields += [Field(f"slot {n}", HEADER_SIZE + n * SLOT_SIZE, 4) for n in range(slots)]
-    for entry in range(1, entries + 1):
-        at = index_file.entry_at(slots, entry)
-        fields += [
-            Field(f"hash {entry}", at, 4),
-            Field(f"offset {entry}", at + 4, 8),
-            Field(f"seconds {entry}", at + 12, 4),
-            Field(f"link {entry}", at + 16, 4),
-        ]
-    return fields
 
 
 def loop(case: Case, data: bytearray, slots: int, entries: int) -> None:
