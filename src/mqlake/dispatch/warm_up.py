@@ -16,15 +16,16 @@ from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
 from mqlake.storage.memory import MemoryFile
 
 
-def load() -> None:
-    """Call each kernel once, on a log of one message."""
+def load(*, export: bool = True) -> None:
+    """Call each kernel once, on a log of one message; those for Arrow columns if `export`."""
     properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
     message = record.encode(physical_offset=1, topic="T", body=b"warm up", properties=properties)
     # The search for a record, behind a byte that is none, is a kernel of its own.
     log = MemoryFile(b"?" + message)
     for batch in SegmentScan(log, 0, 0, log.size, exact=True):
         queue_entries.group(batch)
-        _export(batch)
+        if export:
+            _export(batch)
         _index(batch)
 
 

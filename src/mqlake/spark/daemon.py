@@ -10,13 +10,15 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+from contextlib import redirect_stdout
 
 
 def preload() -> None:
     """Load what tasks need. Whatever is missing here is the task's to report, in its own words."""
     try:
         importlib.import_module("pyspark.worker")
-        importlib.import_module("mqlake.dispatch.warm_up").load()
+        # Not those for Arrow: pyarrow starts threads, which a process that forks should not have.
+        importlib.import_module("mqlake.dispatch.warm_up").load(export=False)
     except Exception as error:  # noqa: BLE001  a daemon that does not start says less than a task that fails
         sys.stderr.write(f"kernels are not preloaded: {error}\n")
     # Spark's daemon collects garbage after each task: 30 ms with Numba's objects, nothing when they
@@ -29,7 +31,8 @@ def main() -> None:
     """Preload, then serve as PySpark's own daemon does."""
     from pyspark.daemon import manager
 
-    preload()
+    with redirect_stdout(sys.stderr):  # on stdout, Spark waits for the daemon's port
+        preload()
     manager()
 
 
