@@ -21,6 +21,11 @@ from tests.hostile import disk, stores
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.stores import Files
 
+SIZES = {
+    "queue_file_size": stores.QUEUE_FILE,
+    "hash_slots": stores.SLOTS,
+    "max_index": stores.ENTRIES,
+}
 PARTS = {"consumequeue", "index", "checkpoint"}
 
 
@@ -51,6 +56,8 @@ def check(case: Case, files: Files) -> None:
         case.seen["ok" if found.ok else "damaged"] += 1
         same(disk.tree(store), before, "the store before and after")
         same({path.name for path in place.iterdir()} - {"one", "two"}, {"store"}, "names made")
+        if report and _has_whole_segments(before):
+            _rebuild_in_place(case, store)
 
 
 def _rebuilt(store: Path, out: Path, tasks: int) -> tuple[RebuildReport | None, Files]:
@@ -59,16 +66,30 @@ def _rebuilt(store: Path, out: Path, tasks: int) -> tuple[RebuildReport | None, 
             store,
             LocalEngine(2),
             out=out,
-            queue_file_size=stores.QUEUE_FILE,
-            hash_slots=stores.SLOTS,
-            max_index=stores.ENTRIES,
             tasks=tasks,
+            **SIZES,
         )
     except MqlakeError:
         return None, {}
     made = {path.name for path in out.iterdir()}
     same(made, PARTS, "parts made")
     return report, disk.tree(out)
+
+
+def _has_whole_segments(files: Files) -> bool:
+    logs = [data for path, data in files.items() if path.startswith("commitlog/")]
+    return {len(data) for data in logs} == {stores.SEGMENT}
+
+
+def _rebuild_in_place(case: Case, store: Path) -> None:
+    """Require that verify finds no fault with the entries that rebuild has made."""
+    made = rebuild(store, LocalEngine(2), **SIZES)
+    found = verify(store, LocalEngine(2), dialect=made.settings.dialect)
+    if not made.refused and not made.queues_kept:
+        case.seen["rebuilt in place and verified"] += 1
+        for entries in (found.queue_entries, found.index_entries):
+            faults = [fault.examples for fault in entries.faults if fault.count]
+            require(not faults, f"after a rebuild verify finds {faults}")
 
 
 def _check_made(report: RebuildReport, made: Files, store: Files) -> None:
@@ -142,9 +163,10 @@ def _index_files(files: Files) -> list[bytes]:
 TARGETS = (
     Target(
         "rebuild-verify",
-        "Such stores on a disk: `rebuild` into another directory and `verify`. The store is left as"
-        " it was, nothing is made but the three parts, the number of tasks changes no byte, every"
-        " queue and index entry names a record that asks for it, `verify` never raises.",
+        "Such stores on a disk: `rebuild` and `verify`. A rebuild into another directory leaves the"
+        " store as it was and makes nothing but the three parts, the number of tasks changes no"
+        " byte, every queue and index entry names a record that asks for it; `verify` never raises,"
+        " and finds no fault with the entries that a rebuild in place has made.",
         mutated,
         0.006,
     ),
