@@ -53,7 +53,7 @@ class Task:
 
 
 def share_out(count: int, seed: int, workers: int, names: Iterable[str] = TARGETS) -> list[Task]:
-    """Divide `count` inputs among the targets by their shares, the longest tasks first."""
+    """Divide `count` inputs among the targets by their shares, and each share among the workers."""
     targets = [TARGETS[name] for name in names]
     whole = sum(target.share for target in targets)
     return [
@@ -105,11 +105,14 @@ def _reports(task: Task) -> Iterable[dict[str, Any]]:
                 last = json.loads(line)
                 yield last
         if code := process.returncode:
+            seed, *stack = [str(task.seed)]
+            if log.exists():
+                seed, *stack = log.read_text(errors="replace").splitlines() or [seed]
             failure = {
                 "target": task.target,
-                "seed": task.seed,
+                "seed": seed,
                 "error": f"the process ended with {_name(code)}",
-                "story": log.read_text(errors="replace").splitlines()[:60] if log.exists() else [],
+                "story": stack[:60],
                 "where": "",
             }
             yield last | {"failures": [*last["failures"], failure]}

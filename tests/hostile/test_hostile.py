@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,25 @@ def test_a_process_that_dies_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> 
     (failure,) = fleet.run([fleet.Task("record", 3, 10)], 1)["record"].failures
     assert "exit code 1" in failure["error"]
     assert "--target record --seed 3" in fleet.describe(failure)
+
+
+def test_a_hang_ends_the_process_and_leaves_its_stack(tmp_path: Path) -> None:
+    code = """
+import sys, time
+from pathlib import Path
+from tests.hostile import worker
+from tests.hostile.cases import Target
+def asleep(case):
+    time.sleep(300)
+worker.HANG, worker.FIRST = 1, 1
+worker.TARGETS["asleep"] = Target("asleep", "", asleep, 1.0)
+worker.main("asleep", 5, 1, Path(sys.argv[1]))
+"""
+    log = tmp_path / "log"
+    done = subprocess.run([sys.executable, "-c", code, log], cwd=fleet.ROOT, check=False)
+    assert done.returncode == 1
+    assert log.read_text().startswith("5\n")
+    assert "in asleep" in log.read_text()
 
 
 def test_shares_make_up_the_whole() -> None:

@@ -1,7 +1,7 @@
 """Run cases in a process of their own: python -m tests.hostile.worker TARGET SEED COUNT LOG.
 
-Prints one JSON line now and then: what was done so far. LOG names the case that runs; when the
-process dies of it, or hangs, it also has the stack.
+Prints one JSON line now and then: what was done so far. LOG has the seed of the case that runs;
+when the process dies of it, or hangs, the stack follows.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from tests.hostile.targets import TARGETS
 
 HANG = 60
 """Seconds after which a case hangs. Cases take milliseconds, at most a second or two."""
+
+FIRST = 10
+"""The first case of a process may take so many times as long: it compiles the kernels."""
 
 SLACK, FACTOR = 96 << 20, 64
 """A case may take so many bytes of memory, and so many for each byte of its inputs."""
@@ -100,9 +103,10 @@ class Worker:
         """End the process, with the stack in the log, when the block takes too long."""
         self._log.seek(0)
         self._log.truncate()
-        self._log.write(f"--target {self._target.name} --seed {seed}\n")
+        self._log.write(f"{seed}\n")
         self._log.flush()
-        faulthandler.dump_traceback_later(HANG, exit=True, file=self._log)
+        limit = HANG if self.cases else FIRST * HANG
+        faulthandler.dump_traceback_later(limit, exit=True, file=self._log)
         try:
             yield
         finally:
