@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mqlake.dispatch import queue_entries
 from mqlake.dispatch.kernel import Kernel
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats import consume_queue, index_file, java_string, record, sys_flag
@@ -266,3 +267,13 @@ def test_scans_may_run_at_the_same_time(kernel: Kernel) -> None:
 
 def test_encoding_helper_makes_what_it_says() -> None:
     assert record.decode(encode(77, topic="X", body=b"1")).physical_offset == 77
+
+
+def test_located_records_have_no_queue(kernel: Kernel) -> None:
+    """The buffers are used again: what an earlier scan filled in must not be believed."""
+    data = random_log(5, 40)
+    for want in (Want.DISPATCH, Want.LOCATE):
+        steps = SegmentScan(MemoryFile(data), 0, 0, len(data), exact=True, want=want, kernel=kernel)
+        for batch in steps:
+            entries, _, _ = queue_entries.group(batch, kernel)
+            assert (len(entries) == 0) == (want is Want.LOCATE)

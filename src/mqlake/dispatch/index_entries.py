@@ -110,10 +110,14 @@ class IndexFileBuilder:
             _fixed(timestamps, np.int64),
         )
 
-    def finish(self) -> memoryview:
-        """Write the header; return the whole file's bytes, which `close` makes invalid."""
-        self._memory[: index_file.HEADER_SIZE] = index_file.encode_header(self.header)
+    def view(self) -> memoryview:
+        """Return the whole file's bytes. An entry's are final once it is inserted."""
         return memoryview(self._memory)
+
+    def finish(self) -> memoryview:
+        """Write the header; return the whole file's bytes."""
+        self._memory[: index_file.HEADER_SIZE] = index_file.encode_header(self.header)
+        return self.view()
 
     def close(self) -> None:
         """Give the memory back, once nobody holds a view of it."""

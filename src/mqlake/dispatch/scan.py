@@ -123,7 +123,9 @@ class SegmentScan:
     def _describe(self, window: Window, count: int, buffers: Buffers) -> Batch:
         records = buffers.records[:count]
         keys = 0
-        if self._want is not Want.LOCATE:
+        if self._want is Want.LOCATE:
+            records["queue"] = -1  # whoever groups by queue finds none, not what was there before
+        else:
             keys = self._kernel.describe(
                 window.buffer,
                 records,

@@ -5,7 +5,6 @@ A key's place among all keys says which file it is in and where, so each file is
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import Sequence
@@ -18,10 +17,9 @@ from mqlake.dispatch.index_entries import IndexFileBuilder
 from mqlake.formats.file_name import index_name
 from mqlake.formats.index_file import IndexHeader
 from mqlake.jobs import spill
+from mqlake.jobs.index_writer import IndexFileWriter
 from mqlake.jobs.spill import Piece, Spill
-from mqlake.storage.local_write import fsync_file
 
-_WRITE = 64 << 20
 _LATEST_NAME = 253_402_300_799_999 - 24 * 3600 * 1000
 """Milliseconds of the last moment that has a name in any time zone: the end of the year 9999."""
 
@@ -84,16 +82,17 @@ def build_index(job: IndexJob) -> IndexPart:
     with _building:
         builder = IndexFileBuilder(job.slots, job.max_entries, previous_end_timestamp=end_before)
         try:
-            for keys in spill.read(job.share):
-                builder.insert(keys.hashes, keys.offsets, keys.timestamps)
-            if not job.share and before:
-                offset = max(0, int(before.offsets[0]))
-                builder.header = IndexHeader(end_before, end_before, offset, offset, 0, 1)
-            with builder.finish() as data:
-                _write(scratch, data, builder.used_bytes)
+            with builder.view() as data, IndexFileWriter(scratch, data, job.slots) as file:
+                for keys in spill.read(job.share):
+                    builder.insert(keys.hashes, keys.offsets, keys.timestamps)
+                    file.write_behind(builder.used_bytes)
+                if not job.share and before:
+                    offset = max(0, int(before.offsets[0]))
+                    builder.header = IndexHeader(end_before, end_before, offset, offset, 0, 1)
+                builder.finish().release()
+                file.complete(builder.used_bytes)
         finally:
             builder.close()
-    fsync_file(scratch)
     scratch.replace(path)
     return IndexPart(str(path), builder.header)
 
@@ -112,15 +111,3 @@ def names(headers: Sequence[IndexHeader]) -> list[str]:
         local = max(local + 1, time + offset // timedelta(milliseconds=1))
         found.append(index_name(local))
     return found
-
-
-def _write(path: Path, data: memoryview, used: int) -> None:
-    """Write the bytes that are not zero; what follows them is a hole."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    try:
-        at = 0
-        while at < used:
-            at += os.pwrite(descriptor, data[at : min(used, at + _WRITE)], at)
-        os.ftruncate(descriptor, len(data))
-    finally:
-        os.close(descriptor)
