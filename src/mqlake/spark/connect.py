@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from mqlake.errors import JobError
 from mqlake.jobs.local import Progress
 from mqlake.spark.failure import Attempt, failures
+from mqlake.spark.quiet import no_word_on_pandas
 from mqlake.spark.reach import require_server
 from mqlake.spark.shared_check import check_shared
 
@@ -108,7 +109,7 @@ class ConnectSession:
 
     def __init__(self, url: str, progress: Progress | None, settings: dict[str, str]) -> None:
         require_server("Spark Connect server", url.partition("/;")[0].rstrip("/"), DEFAULT_PORT)
-        with failures("connect to Spark"):
+        with failures("connect to Spark"), no_word_on_pandas():
             try:
                 from pyspark.sql.connect.session import SparkSession as Remote
             except ImportError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mqlake.errors import JobError, MqlakeError
+from mqlake.spark.quiet import no_word_on_pandas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,10 +41,10 @@ def messages(
     parts = _parts(Path(store).absolute())
     rows: Any = spark.range(0, len(parts), 1, max(1, len(parts)))
     types: Any = importlib.import_module("pyspark.sql.pandas.types")
+    spark_schema = types.from_arrow_schema(schema, prefer_timestamp_ntz=False)
     try:
-        return rows.mapInArrow(
-            _reader(parts, schema), types.from_arrow_schema(schema, prefer_timestamp_ntz=False)
-        )
+        with no_word_on_pandas():
+            return rows.mapInArrow(_reader(parts, schema), spark_schema)
     except ImportError as error:
         raise JobError(f"a DataFrame of messages: {error}") from None
 

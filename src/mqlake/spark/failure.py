@@ -69,16 +69,16 @@ class Attempt(Generic[J, R]):
 @contextmanager
 def failures(title: str) -> Generator[None]:
     """Raise what Spark raises in the body as an error for people; `title` names the step."""
-    from py4j.protocol import Py4JError, Py4JNetworkError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (Py4JNetworkError, ConnectionError):
-        raise errors.JobError(f"{title}: Spark's JVM has died: killed, or out of memory") from None
     # The second also for tasks on RDDs, once there is a SQL session: it changes what Py4J raises.
-    except (Py4JError, PySparkException) as error:
+    except (Py4JJavaError, PySparkException) as error:
         raise failure(title, error) from None
+    except (Py4JError, ConnectionError):  # nothing that Java has raised: there is no answer
+        raise errors.JobError(f"{title}: Spark's JVM has died: killed, or out of memory") from None
 
 
 def failure(title: str, spark_error: object) -> errors.MqlakeError:

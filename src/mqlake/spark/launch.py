@@ -20,6 +20,7 @@ from typing import IO, Any, cast
 
 from mqlake.errors import JobError
 from mqlake.spark.java import Java
+from mqlake.spark.quiet import no_word_on_pandas
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
 """The JVM hands tasks out and takes results in; what is heavy runs in Python."""
@@ -108,13 +109,15 @@ def start_jvm(conf: Any, output: IO[bytes] | int) -> Any:
     from pyspark.errors import PySparkRuntimeError
 
     slow = threading.Thread(target=importlib.import_module, args=(IMPORTED_LATER,), daemon=True)
-    slow.start()
-    try:
-        return cast("Any", java_gateway).launch_gateway(conf, {"stdout": output, "stderr": output})
-    except PySparkRuntimeError:
-        raise JobError(f"Spark's JVM did not start: {_last_line(output)}") from None
-    finally:
-        slow.join()
+    with no_word_on_pandas():
+        slow.start()
+        try:
+            said = {"stdout": output, "stderr": output}
+            return cast("Any", java_gateway).launch_gateway(conf, said)
+        except PySparkRuntimeError:
+            raise JobError(f"Spark's JVM did not start: {_last_line(output)}") from None
+        finally:
+            slow.join()
 
 
 def log_file() -> IO[bytes]:

@@ -1,0 +1,16 @@
+"""Keep PySpark from warning of what mqlake does not use."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_word_on_pandas() -> Generator[None]:
+    """Pass over PySpark 4.2's warning of pandas 3: it checks the version, mqlake uses Arrow."""
+    with warnings.catch_warnings():
+        message = "PySpark does not yet fully support pandas"
+        warnings.filterwarnings("ignore", message=message, category=FutureWarning)
+        yield
