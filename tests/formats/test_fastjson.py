@@ -138,3 +138,7 @@ def test_any_mixture_gives_a_value_or_a_format_error(text: str) -> None:
 def test_what_is_no_json_is_not_written() -> None:
     with pytest.raises(FormatError, match="not a JSON value: bytes"):
         fastjson.dumps([b""])
+
+
+def test_numbers_beyond_floats_are_written() -> None:
+    assert fastjson.dumps(10**399) == "1" + "0" * 399

@@ -209,7 +209,9 @@ def _scalar(value: object) -> str:
         return f'"{_QUOTED.sub(_quote, value)}"'
     if isinstance(value, (bool, type(None))):
         return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, (int, float)):
+    if isinstance(value, int):
+        return repr(value)
+    if isinstance(value, float):
         return repr(value) if math.isfinite(value) else "null"
     raise FormatError(f"not a JSON value: {type(value).__name__}")
 
