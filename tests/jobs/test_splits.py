@@ -108,6 +108,20 @@ def test_what_is_inside_of_a_record_is_no_gap() -> None:
     assert join_gaps(jobs) == []
 
 
+def test_the_inside_of_a_record_excuses_no_wrong_start() -> None:
+    jobs = [
+        [scanned(0, 100, 0, 230, exact=True)],
+        [scanned(100, 200, 200, 200, Gap(100, 100, Fault.MAGIC, False, open=True))],
+        [scanned(200, 300, 260, 300)],
+    ]
+
+    assert [
+        (Split(0, 0, 100, True),),
+        (Split(0, 100, 200, False),),
+        (Split(0, 230, 300, True),),
+    ] == stitch(jobs)
+
+
 def test_a_record_found_inside_of_the_one_before_drops_its_split() -> None:
     jobs = [[scanned(0, 100, 0, 200, exact=True)], [scanned(100, 200, 150, 200)]]
 

@@ -177,9 +177,12 @@ def stitch(jobs: Sequence[Sequence[Scanned]]) -> list[Job] | None:
             if split.segment in broken:
                 continue
             boundary = boundaries.get(split.segment, split.start)
-            if _meets(previous.get(split.segment), scanned, boundary):
+            before = previous.get(split.segment)
+            if _meets(before, scanned, boundary):
                 fixed[-1].append(split)
-                previous[split.segment] = scanned
+                if scanned.found or (before is not None and before.ends_in_gap):
+                    # The gaps of one that is all inside of a record are none.
+                    previous[split.segment] = scanned
                 boundaries[split.segment] = max(boundary, scanned.stop)
             else:
                 broken.add(split.segment)

@@ -24,7 +24,8 @@ def replayed(case: Case) -> None:
         case.story[:] = [path.name]
         case.feed(sum(map(len, files.values())))
         readers.check(case, Store(files, _records(files)))
-        jobs.check(case, files)
+        for tasks in jobs.TASKS:
+            jobs.check(case, files, tasks)
         commands.check(case, files)
         for name, data in files.items():
             folder, _, file = name.partition("/")

@@ -26,6 +26,7 @@ SIZES = {
     "hash_slots": stores.SLOTS,
     "max_index": stores.ENTRIES,
 }
+TASKS = ((1, 2), (1, 5), (2, 3))
 PARTS = {"consumequeue", "index", "checkpoint"}
 
 
@@ -34,12 +35,12 @@ def mutated(case: Case) -> None:
     check(case, stores.mutated(case).files)
 
 
-def check(case: Case, files: Files) -> None:
+def check(case: Case, files: Files, tasks: tuple[int, int] | None = None) -> None:
     with disk.sandbox() as place:
         store = place / "store"
         disk.write(files, store)
         before = disk.tree(store)
-        first, second = case.dice.choice(((1, 2), (1, 5), (2, 3)))
+        first, second = tasks or case.dice.choice(TASKS)
         case.tell(f"rebuild with {first} and {second} tasks")
         report, one = _rebuilt(store, place / "one", first)
         other, two = _rebuilt(store, place / "two", second)
