@@ -124,7 +124,7 @@ def _name(code: int) -> str:
 
 def describe(failure: dict[str, Any]) -> str:
     """Return what a person needs to see a failure again."""
-    return "\n".join(
+    text = "\n".join(
         (
             f"python -m tests.hostile --target {failure['target']} --seed {failure['seed']}",
             failure["error"],
@@ -132,3 +132,4 @@ def describe(failure: dict[str, Any]) -> str:
             failure["where"],
         )
     )
+    return text.replace(f"{ROOT}/", "").replace(f"{sys.base_prefix}/", "")

@@ -84,26 +84,29 @@ class _Values:
         """Return a column that the scan has filled."""
         return np.ascontiguousarray(self._records[column])
 
-    def number(self, column: str) -> pa.Array:
-        return pa.array(self.row(column))
+    def i32(self, column: str) -> pa.Array:
+        return _fixed(pa.int32(), self.row(column))
+
+    def i64(self, column: str) -> pa.Array:
+        return _fixed(pa.int64(), self.row(column))
 
     def time(self, column: str) -> pa.Array:
-        return pa.array(self.row(column)).cast(_TIME)
+        return _fixed(_TIME, self.row(column))
 
     def head_i32(self, at: int) -> pa.Array:
-        return pa.array(self._kernel.gather_i32(self._buffer, self._start + at))
+        return _fixed(pa.int32(), self._kernel.gather_i32(self._buffer, self._start + at))
 
     def born_timestamp(self) -> pa.Array:
         at = self._start + record.BORN_TIMESTAMP_AT
-        return pa.array(self._kernel.gather_i64(self._buffer, at)).cast(_TIME)
+        return _fixed(_TIME, self._kernel.gather_i64(self._buffer, at))
 
     def reconsume_times(self) -> pa.Array:
         at = self._store_host_at() + self._host_size(self._store_v6)
-        return pa.array(self._kernel.gather_i32(self._buffer, at))
+        return _fixed(pa.int32(), self._kernel.gather_i32(self._buffer, at))
 
     def prepared_transaction_offset(self) -> pa.Array:
         at = self._store_host_at() + self._host_size(self._store_v6) + 4
-        return pa.array(self._kernel.gather_i64(self._buffer, at))
+        return _fixed(pa.int64(), self._kernel.gather_i64(self._buffer, at))
 
     def born_host(self) -> pa.Array:
         at = self._start + record.BORN_HOST_AT
@@ -135,7 +138,7 @@ class _Values:
 
     def keys(self) -> pa.Array:
         starts, at, lengths = self._kernel.key_spans(self._buffer, *self._spans("keys"))
-        return pa.ListArray.from_arrays(pa.array(starts), self._text(at, lengths))
+        return pa.ListArray.from_arrays(_fixed(pa.int32(), starts), self._text(at, lengths))
 
     def properties(self) -> pa.Array:
         at, lengths = self._spans("properties")
@@ -151,7 +154,9 @@ class _Values:
         names = self._kernel.copy_spans(self._buffer, name_at, name_lengths)
         values = self._kernel.copy_spans(self._buffer, value_at, value_lengths)
         return pa.MapArray.from_arrays(
-            pa.array(starts), _variable(pa.string(), names), _variable(pa.string(), values)
+            _fixed(pa.int32(), starts),
+            _variable(pa.string(), names),
+            _variable(pa.string(), values),
         )
 
     def _text(self, at: Longs, lengths: Ints, present: Flags | None = None) -> pa.Array:
@@ -176,6 +181,11 @@ class _Values:
         return self._start + record.BORN_HOST_AT + self._host_size(self._born_v6) + 8
 
 
+def _fixed(kind: pa.DataType, values: Any) -> pa.Array:
+    """Return values of a fixed width. `pa.array` would import pandas, which takes a second."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
 def _variable(
     kind: pa.DataType, texts: tuple[Ints, Bytes], present: Flags | None = None
 ) -> pa.Array:
@@ -190,12 +200,12 @@ def _variable(
 
 _ARRAYS: dict[str, Callable[[_Values], pa.Array]] = {
     "topic": _Values.topic,
-    "queueId": lambda values: values.number("queue_id"),
-    "queueOffset": lambda values: values.number("queue_offset"),
-    "physicalOffset": lambda values: values.number("physical_offset"),
-    "size": lambda values: values.number("size"),
+    "queueId": lambda values: values.i32("queue_id"),
+    "queueOffset": lambda values: values.i64("queue_offset"),
+    "physicalOffset": lambda values: values.i64("physical_offset"),
+    "size": lambda values: values.i32("size"),
     "bodyCrc": lambda values: values.head_i32(record.BODY_CRC_AT),
-    "sysFlag": lambda values: values.number("sys_flag"),
+    "sysFlag": lambda values: values.i32("sys_flag"),
     "flag": lambda values: values.head_i32(record.FLAG_AT),
     "bornTimestamp": _Values.born_timestamp,
     "storeTimestamp": lambda values: values.time("store_timestamp"),

@@ -13,8 +13,9 @@ from mqlake.formats import record
 from mqlake.formats.record import Fault
 from mqlake.storage.protocol import ReadableFile
 
-DEFAULT_WINDOW = 4 << 20
-"""Bytes read at once: small enough to be still in the CPU's cache when the kernels come to it."""
+DEFAULT_WINDOW = 8 << 20
+"""Bytes read at once: small enough to be still in the CPU's cache when the kernels come to it, and
+large enough that what is done in Python for each window and queue hardly counts."""
 
 SLACK = 64
 """Bytes behind the window that kernels may load (and ignore), because they load whole blocks."""
