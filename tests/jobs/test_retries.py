@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.jobs import queue_files, stage_index
+from mqlake.jobs import index_writer, queue_files
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from tests.golden import store
@@ -60,7 +60,8 @@ def test_attempts_that_die_leave_no_trace(
     put = dying(queue_files.QueueFiles._put, 20)
     monkeypatch.setattr(queue_files.QueueFiles, "_put", put)
     monkeypatch.setattr(queue_files, "_HELD_BYTES", 1000)
-    monkeypatch.setattr(stage_index, "fsync_file", dying(stage_index.fsync_file, 2))
+    complete = dying(index_writer.IndexFileWriter.complete, 2)
+    monkeypatch.setattr(index_writer.IndexFileWriter, "complete", complete)
     engine = RetryingEngine(threads)
 
     report = rebuild(golden.path, engine, out=tmp_path / "out", tasks=5)
