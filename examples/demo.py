@@ -68,7 +68,9 @@ def main() -> int:
 def unpack(directory: Path) -> Path:
     """Unpack the store that is shipped beside this file."""
     with tarfile.open(HERE / "rocketmq-5.5-store.tar.xz") as archive:
-        archive.extractall(directory, filter="data")
+        # Early releases of Python 3.11 have no filters, and take no argument for one.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(directory)
     (unpacked,) = directory.iterdir()
     return unpacked
 
