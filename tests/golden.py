@@ -1,8 +1,8 @@
 """Store directories written by real Apache RocketMQ, with what RocketMQ itself read from them.
 
-`tests/golden_stores/README.md` says how they were made and what each file holds. A store is unpacked
-once into `build/golden/`; it is shared by all tests, so a test that changes one takes a copy
-(`GoldenStore.copy`). The torn stores are the killed one with the recorded bytes changed.
+`tests/golden_stores/README.md` says how they were made and what each file holds. A store is
+unpacked once into `build/golden/`; it is shared by all tests, so a test that changes one takes a
+copy (`GoldenStore.copy`). The torn stores are the killed one with the recorded bytes changed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class GoldenStore:
 
     def messages(self) -> list[dict[str, Any]]:
         """Return one dict a commit-log record, in physical order, as Java decoded it."""
-        text = lzma.open(DATA / f"{self.name}.messages.jsonl.xz", "rt", encoding="utf-8")
-        with text as lines:
+        path = DATA / f"{self.name}.messages.jsonl.xz"
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
 
     def queries(self) -> dict[str, Any]:
