@@ -129,9 +129,9 @@ def test_only_the_schedule_topic_has_delivery_times() -> None:
     assert consume_queue.entry_tags_code(schedule, {"TAGS": "TagA"}, 1_000) == hash_code("TagA")
     assert consume_queue.entry_tags_code(schedule, props | {"DELAY": "0"}, 1) == hash_code("TagA")
     assert consume_queue.entry_tags_code(schedule, {}, 1_000) == 0
+    assert consume_queue.entry_tags_code(schedule, props, 1_000, ()) == hash_code("TagA")
 
 
-@pytest.mark.parametrize("flag", [0, sys_flag.MULTI_TAGS])
-def test_tags_code_is_the_hash_of_the_whole_property(flag: int) -> None:
-    assert consume_queue.tags_code("a||b", flag) == hash_code("a||b")
-    assert consume_queue.tags_code("", flag) == consume_queue.tags_code(None, flag) == 0
+def test_tags_code_is_the_hash_of_the_whole_property() -> None:
+    assert consume_queue.tags_code("a||b") == hash_code("a||b")
+    assert consume_queue.tags_code("") == consume_queue.tags_code(None) == 0

@@ -10,6 +10,7 @@ from mqlake.formats import checkpoint, index_file
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.memory import MemoryDirectory
+from mqlake.store import index_sizes
 from mqlake.store.index_sizes import find_sizes
 from mqlake.store.reader import StoreReader
 from tests.golden import NAMES, store
@@ -47,6 +48,18 @@ def test_golden_stores(name: str) -> None:
     assert {(file.hash_slots, file.max_entries) for file in report.index} == {sizes}
     assert report.commit_log.file_size == (1 << 30 if name == "rmq5-default" else 1 << 20)
     assert report.queue_file_size == (6_000_000 if name == "rmq5-default" else 20_000)
+
+
+def test_few_places_are_tried_for_the_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hostile bytes can hold the last entry's offset anywhere, and each trial walks chains."""
+    header = index_file.IndexHeader(1, 1, 0x0101010101010101, 0x0101010101010101, 1, 5000)
+    data = index_file.encode_header(header) + b"\x01" * 400_000
+    trials: list[int] = []
+    monkeypatch.setattr(
+        index_sizes, "_agrees", lambda view, slots, *rest: bool(trials.append(slots))
+    )
+    assert find_sizes(memoryview(data), header) is None
+    assert 0 < len(trials) <= 2 * 64
 
 
 @pytest.mark.parametrize("dialect", [Dialect.V5_5, Dialect.V5_3])

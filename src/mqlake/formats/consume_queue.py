@@ -102,12 +102,11 @@ def delivery_time(
     return ((due + _HALF_LONG) & (2 * _HALF_LONG - 1)) - _HALF_LONG
 
 
-def tags_code(tags: str | None, sys_flag: int = 0) -> int:
+def tags_code(tags: str | None) -> int:
     """Return the tags code of a record that is not scheduled: the tags' Java hash, 0 for none.
 
-    RocketMQ hashes the whole TAGS property, whatever the MULTI_TAGS bit of `sys_flag` says.
+    RocketMQ hashes the whole TAGS property, whatever the MULTI_TAGS bit of the sys flag says.
     """
-    del sys_flag
     return java_string.hash_code(tags) if tags else 0
 
 
@@ -121,7 +120,8 @@ def entry_tags_code(
 
     In the topic of scheduled messages it is the delivery time (milliseconds), else the tags' hash.
     """
-    if topic == SCHEDULE_TOPIC and (level := delay_level(props)) > 0:
+    level = min(delay_level(props), len(levels)) if topic == SCHEDULE_TOPIC else 0
+    if level > 0:
         return delivery_time(level, store_timestamp, levels)
     return tags_code(props.get(properties.TAGS))
 

@@ -7,7 +7,7 @@ entry's hash names the slot from which a chain must lead to it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from mqlake.formats import index_file
@@ -24,6 +24,8 @@ from mqlake.formats.index_file import (
 
 _CHECKED_ENTRIES = 16
 _CHECKED_LINKS = 10_000
+_CHECKED_PLACES = 64
+"""Where the right place is not among so many, the bytes were made so."""
 _CHUNK = 1 << 20
 _DEFAULT_RATIO = DEFAULT_MAX_ENTRIES // DEFAULT_SLOTS
 
@@ -73,7 +75,7 @@ def _candidates(view: memoryview, header: IndexHeader) -> Iterator[int]:
         (header.begin_physical_offset.to_bytes(8, "big", signed=True) + bytes(8), 1),
     )
     for pattern, number in anchors:
-        for at in _places_from_end(view, pattern):
+        for at in islice(_places_from_end(view, pattern), _CHECKED_PLACES):
             first_entry = at - SLOT_SIZE - number * ENTRY_SIZE
             slots, rest = divmod(first_entry - HEADER_SIZE, SLOT_SIZE)
             if rest == 0:
