@@ -94,8 +94,9 @@ def _unpack(name: str) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     packed = EXAMPLE if source == "rmq5-clean" else DATA / f"{source}.tar.xz"
     with tarfile.open(packed) as archive:
-        safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        archive.extractall(scratch, **safe)
+        # Early releases of Python 3.11 have no filters, and take no argument for one.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(scratch)
     if name in TORN_VARIANTS:
         _tear(scratch / source, _json(f"{name}.how.json"))
     (scratch / source).rename(BUILD / name)

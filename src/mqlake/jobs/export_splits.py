@@ -12,7 +12,7 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.formats.record import Fault
 from mqlake.jobs.parquet import PartFile, write_part
 from mqlake.jobs.selection import Selection
-from mqlake.jobs.splits import Scanned, Split, describe
+from mqlake.jobs.splits import Scanned, Split, scan_of
 from mqlake.storage.local import LocalDirectory
 
 
@@ -39,16 +39,11 @@ def export_splits(job: ExportJob) -> ExportPart:
     store, directory = LocalDirectory(job.store), Path(job.directory)
     part = ExportPart([], [])
     for split in job.splits:
-        file = store.open(split.path)
-        scan = SegmentScan(
-            file, split.segment, split.start, split.end, exact=split.exact, want=Want.EXPORT
-        )
         name = f"part-{split.start:020d}.parquet"
-        written = write_part(directory, name, _wanted(scan, job.selection, part))
+        with scan_of(store, split, part.scanned, want=Want.EXPORT) as scan:
+            written = write_part(directory, name, _wanted(scan, job.selection, part))
         if written.messages:
             part.files.append(written)
-        part.scanned.append(describe(split, scan, file))
-        file.close()
     return part
 
 

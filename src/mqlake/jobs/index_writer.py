@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from mqlake.formats import index_file
@@ -33,12 +32,7 @@ class IndexFileWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._beside.shutdown(wait=True, cancel_futures=True)
         os.close(self._descriptor)
 

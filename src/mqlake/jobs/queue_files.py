@@ -10,7 +10,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, encode
@@ -50,14 +49,9 @@ class QueueFiles:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         try:
-            if error is None:
+            if kind is None:
                 self.flush()
         finally:
             for descriptor in self._open.values():

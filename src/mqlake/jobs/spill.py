@@ -10,7 +10,6 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -59,14 +58,9 @@ class SpillWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         self._file.close()
-        if error is not None:
+        if kind is not None:
             self._path.unlink(missing_ok=True)
 
     def write(self, keys: Keys) -> None:

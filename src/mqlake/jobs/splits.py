@@ -8,15 +8,18 @@ with the true boundary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from mqlake.dispatch.gap import Gap
 from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
+from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import segment_name
-from mqlake.storage.protocol import ReadableFile
+from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.segments import CommitLog
 
 SMALLEST = 4 << 20
@@ -89,8 +92,36 @@ class Scanned(msgspec.Struct, frozen=True):
         return bool(self.gaps) and self.gaps[-1].open
 
 
-def describe(split: Split, scan: SegmentScan, file: ReadableFile) -> Scanned:
-    """Return how a scan of a split went that has come to its end."""
+@contextmanager
+def scan_of(
+    store: Directory,
+    split: Split,
+    scanned: list[Scanned],
+    *,
+    want: Want = Want.DISPATCH,
+    dialect: Dialect = Dialect.V5_5,
+    delay_levels: Sequence[int] = DEFAULT_DELAY_LEVELS,
+) -> Generator[SegmentScan]:
+    """Give the scan of a split, to be iterated over; then `scanned` gets how it went."""
+    file = store.open(split.path)
+    try:
+        scan = SegmentScan(
+            file,
+            split.segment,
+            split.start,
+            split.end,
+            exact=split.exact,
+            want=want,
+            dialect=dialect,
+            delay_levels=delay_levels,
+        )
+        yield scan
+        scanned.append(_scanned(split, scan, file))
+    finally:
+        file.close()
+
+
+def _scanned(split: Split, scan: SegmentScan, file: ReadableFile) -> Scanned:
     if split.exact or scan.start < split.end:
         return Scanned(split, scan.start, scan.stop, scan.gaps)
     # What lies between the records: it may be the unwritten rest of a file that has no holes.

@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 
 from mqlake.dispatch.batch import Batch
-from mqlake.dispatch.scan import SegmentScan
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
 from mqlake.jobs.claims import Claims, Refused
@@ -16,7 +15,7 @@ from mqlake.jobs.intervals import Interval
 from mqlake.jobs.queue_files import QueueFiles
 from mqlake.jobs.queue_runs import Queue, QueueNames, runs
 from mqlake.jobs.spill import Keys, Spill, SpillWriter
-from mqlake.jobs.splits import Scanned, Split, describe
+from mqlake.jobs.splits import Scanned, Split, scan_of
 from mqlake.storage.local import LocalDirectory
 
 
@@ -79,21 +78,16 @@ def build_queues(job: QueueJob) -> QueuePart:
         claims = Claims(files, job.believable, job.taken)
         part = QueuePart([], Spill("", []), {})
         for split in job.splits:
-            file = store.open(split.path)
-            scan = SegmentScan(
-                file,
-                split.segment,
-                split.start,
-                split.end,
-                exact=split.exact,
+            with scan_of(
+                store,
+                split,
+                part.scanned,
                 dialect=job.dialect,
                 delay_levels=job.delay_levels,
-            )
-            names = QueueNames(scan.table, job.batch_topics)
-            for batch in scan:
-                _take(batch, names, part, claims, spill)
-            part.scanned.append(describe(split, scan, file))
-            file.close()
+            ) as scan:
+                names = QueueNames(scan.table, job.batch_topics)
+                for batch in scan:
+                    _take(batch, names, part, claims, spill)
         part.spill = spill.finish()
         part.stated = claims.stated()
         part.entries = claims.written

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from mqlake.dispatch.scan import SegmentScan
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
 from mqlake.jobs.check_index import IndexPlan, KeyCheck
@@ -13,7 +12,7 @@ from mqlake.jobs.check_queues import RunCheck
 from mqlake.jobs.findings import EntryFindings
 from mqlake.jobs.intervals import Interval
 from mqlake.jobs.queue_runs import Queue, QueueNames, runs
-from mqlake.jobs.splits import Scanned, Split, describe
+from mqlake.jobs.splits import Scanned, Split, scan_of
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.segments import CommitLog
 
@@ -59,29 +58,20 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
     records = damaged = 0
     last = -1
     for split in job.splits:
-        file = store.open(split.path)
-        scan = SegmentScan(
-            file,
-            split.segment,
-            split.start,
-            split.end,
-            exact=split.exact,
-            dialect=job.dialect,
-            delay_levels=job.delay_levels,
-        )
-        names = QueueNames(scan.table, job.batch_topics)
-        compared = None
-        for batch in scan:
-            for run in runs(batch, names):
-                queues.check(run)
-            keys.check(batch, compared or scan.start, scan.stop, scan.gaps)
-            compared = scan.stop
-            bad = int(np.count_nonzero(batch.records["fault"] == Fault.CRC))
-            records, damaged = records + len(batch.records) - bad, damaged + bad
-            last = int(batch.records["physical_offset"][-1])
-        keys.check(None, compared or scan.start, scan.stop, scan.gaps)
-        scanned.append(describe(split, scan, file))
-        file.close()
+        with scan_of(
+            store, split, scanned, dialect=job.dialect, delay_levels=job.delay_levels
+        ) as scan:
+            names = QueueNames(scan.table, job.batch_topics)
+            compared = None
+            for batch in scan:
+                for run in runs(batch, names):
+                    queues.check(run)
+                keys.check(batch, compared or scan.start, scan.stop, scan.gaps)
+                compared = scan.stop
+                bad = int(np.count_nonzero(batch.records["fault"] == Fault.CRC))
+                records, damaged = records + len(batch.records) - bad, damaged + bad
+                last = int(batch.records["physical_offset"][-1])
+            keys.check(None, compared or scan.start, scan.stop, scan.gaps)
     log.close()
     return VerifyPart(
         scanned, queues.stated(), queues.findings, keys.findings, records, damaged, last

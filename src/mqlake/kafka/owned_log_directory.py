@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -52,12 +51,7 @@ class OwnedLogDirectory:
         fsync_directory(self.root)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         try:
             if kind is None:
                 self._close()
@@ -65,7 +59,7 @@ class OwnedLogDirectory:
                 for partition in self._partitions.values():
                     partition.abandon()
         finally:
-            self._lock.__exit__(kind, error, trace)
+            self._lock.__exit__(kind, *failure)
 
     def partition(
         self, topic: str, partition: int, settings: LogSettings | None = None

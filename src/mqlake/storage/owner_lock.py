@@ -11,7 +11,6 @@ import os
 import sys
 from pathlib import Path
 from struct import Struct
-from types import TracebackType
 from typing import Self
 
 from mqlake.errors import StoreError
@@ -89,12 +88,7 @@ class OwnerLock:
         self._identity = _identity(self._path)
         _held.add(self._identity)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         _held.discard(self._identity)
         os.close(self._descriptor)
 

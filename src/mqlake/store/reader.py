@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import os
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from mqlake.errors import StoreError
@@ -68,12 +67,7 @@ class StoreReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def close(self) -> None:
