@@ -44,12 +44,12 @@ class IndexFileWriter:
 
     def complete(self, used: int) -> None:
         """Write what is left of the `used` bytes; return when the whole file is on the disk."""
+        # The size comes first, so that the last write's sync covers it.
         os.ftruncate(self._descriptor, len(self._data))
         for start, end in ((self._given, used), (0, self._entries)):
             self._writes.append(self._beside.submit(self._write, start, end))
         for write in self._writes:
             write.result()
-        os.fsync(self._descriptor)
 
     def _write(self, start: int, end: int) -> None:
         at = start
