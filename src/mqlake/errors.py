@@ -3,6 +3,7 @@
     MqlakeError            the message is one line for a person: what, where, what to do
     ├── FormatError        bytes that do not follow their format
     ├── StoreError         a store directory that cannot be opened, read or written as asked
+    │   └── DiskError      the system refused an operation on a file: full, broken, not allowed
     └── JobError           a rebuild, verify or export that could not be carried out
 
 Damage found while reading many records is not raised: it is reported
@@ -20,6 +21,18 @@ class FormatError(MqlakeError):
 
 class StoreError(MqlakeError):
     """A store directory that cannot be opened, read or written as asked."""
+
+
+class DiskError(StoreError):
+    """The system refused an operation on a file: the disk is full or broken, or it is not allowed.
+
+    Attributes:
+        errno: the system's number of the reason (`errno.ENOSPC` …), 0 where it gave none.
+    """
+
+    def __init__(self, message: str, errno: int = 0) -> None:
+        super().__init__(message)
+        self.errno = errno
 
 
 class JobError(MqlakeError):

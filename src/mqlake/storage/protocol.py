@@ -6,7 +6,8 @@ Paths are relative to a directory's root, with forward slashes; "" is the root i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
 
 Buffer = bytearray | memoryview
 
@@ -82,4 +83,124 @@ class Directory(Protocol):
 
         The id is 0 or less where the system does not tell it (another machine or container).
         """
+        ...
+
+
+class WritableFile(ReadableFile, Protocol):
+    """One file of fixed size, opened for reading and writing.
+
+    What is written can be read at once, here and by others, and survives the end of the process;
+    only what was written before a `sync` that returned survives the end of the machine.
+    `view` shows later writes too.
+    """
+
+    def write(self, offset: int, data: bytes | Buffer) -> None:
+        """Put bytes at a position inside of the file.
+
+        Raises:
+            DiskError: no room, or the disk failed; some of the bytes may have been written.
+        """
+        ...
+
+    def mapping(self) -> memoryview:
+        """Return the file's `size` bytes, writable.
+
+        Bytes may be changed only where `reserve` gave room, and every change is to be followed by
+        `written`, before anything else is done with the directory.
+        """
+        ...
+
+    def reserve(self, offset: int, length: int) -> None:
+        """Make sure that the disk has room for these bytes: changing the mapping cannot fail.
+
+        Raises:
+            DiskError: there is none.
+        """
+        ...
+
+    def written(self, offset: int, length: int) -> None:
+        """Note that bytes of the mapping between these positions were changed."""
+        ...
+
+    def sync(self) -> None:
+        """Return once everything written before the call is on the disk. May run in any thread.
+
+        Raises:
+            DiskError: the disk failed; what was written since the last sync may be lost, and a
+                later success does not say otherwise.
+        """
+        ...
+
+
+class DiskUsage(NamedTuple):
+    """Room on the disk that holds a directory, in bytes."""
+
+    total: int
+    free: int
+    """What this process may still use."""
+
+    @property
+    def used_ratio(self) -> float:
+        """Share of the disk in use, 0 … 1, as `df` and RocketMQ's retention count it."""
+        return 1 - self.free / self.total if self.total > 0 else 0.0
+
+
+class OwnedDirectory(Directory, Protocol):
+    """A tree of files that this process alone changes.
+
+    A name that was made, replaced or removed is certain to be so after the end of the machine only
+    once its directory was synced; the names in between may survive in any combination.
+
+    Every method raises `DiskError` for what the system refuses.
+    """
+
+    def own(self, name: str) -> AbstractContextManager[object]:
+        """Hold the lock file `name` (made where there is none) while the block runs.
+
+        Raises:
+            StoreError: another process holds it.
+        """
+        ...
+
+    def create(self, path: str, size: int) -> WritableFile:
+        """Make a file of `size` zero bytes, without taking the room for them; its directory exists.
+
+        A file of that name is emptied first.
+        """
+        ...
+
+    def open_writable(self, path: str) -> WritableFile:
+        """Open a file that exists."""
+        ...
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file, or lengthen it with zero bytes. Nobody may have it mapped beyond `size`."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make one directory in one that exists; fine if it is there already."""
+        ...
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename a file or directory in one step; a file of the target's name goes."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; fine if it is gone. Who has it open can still read it."""
+        ...
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory; fine if it is gone."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Return once the names in a directory are on the disk."""
+        ...
+
+    def modified(self, path: str) -> int:
+        """Return when a file was last written, in milliseconds since 1970."""
+        ...
+
+    def usage(self) -> DiskUsage:
+        """Return the room on the disk that holds the tree."""
         ...

@@ -1,0 +1,92 @@
+"""What takes several steps to be still there after a power cut."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from mqlake.errors import StoreError
+from mqlake.storage.protocol import OwnedDirectory, WritableFile
+
+
+def make_directories(directory: OwnedDirectory, path: str) -> None:
+    """Make a directory and those above it; return once they are on the disk.
+
+    Raises:
+        DiskError: the system refused it.
+    """
+    missing: list[str] = []
+    while path and not directory.is_directory(path):
+        missing.append(path)
+        path = parent(path)
+    for path in reversed(missing):
+        directory.make_directory(path)
+        directory.sync_directory(parent(path))
+
+
+def create_file(directory: OwnedDirectory, path: str, size: int) -> WritableFile:
+    """Make a file of `size` zero bytes; return once its name and size are on the disk.
+
+    Raises:
+        DiskError: the system refused it.
+    """
+    file = directory.create(path, size)
+    try:
+        file.sync()
+        directory.sync_directory(parent(path))
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def replace_file(
+    directory: OwnedDirectory, path: str, data: bytes, *, backup: str | None = None
+) -> None:
+    """Give a file new content in one step; return once it is on the disk.
+
+    A crash leaves the old content or the new, never a mixture. Written beside it, as `path.tmp`.
+
+    Args:
+        backup: where the old content, if there is any, is kept.
+
+    Raises:
+        DiskError: the system refused it; the old content is still there, under one of both names.
+    """
+    temporary = f"{path}.tmp"
+    _write_whole(directory, temporary, data)
+    if backup is not None and directory.exists(path):
+        _keep(directory, path, backup)
+    directory.replace(temporary, path)
+    directory.sync_directory(parent(path))
+
+
+def _keep(directory: OwnedDirectory, path: str, backup: str) -> None:
+    # Copied, not renamed: there is never a moment without `path`.
+    old = directory.open(path)
+    try:
+        content = old.read(0, old.size)
+    finally:
+        old.close()
+    _write_whole(directory, f"{backup}.tmp", content)
+    directory.replace(f"{backup}.tmp", backup)
+
+
+def _write_whole(directory: OwnedDirectory, path: str, data: bytes) -> None:
+    file = directory.create(path, len(data))
+    try:
+        if data:
+            file.write(0, data)
+        file.sync()
+    except BaseException:
+        file.close()
+        with suppress(StoreError):
+            directory.remove(path)
+        raise
+    file.close()
+
+
+def parent(path: str) -> str:
+    """Return the path of the directory that holds a name; "" is the root."""
+    above = str(PurePosixPath(path).parent)
+    return "" if above == "." else above
