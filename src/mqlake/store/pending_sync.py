@@ -1,0 +1,44 @@
+"""What has to be synced, taken at one moment, so that another thread may wait for the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mqlake.storage.protocol import OwnedDirectory, WritableFile
+
+
+@dataclass(frozen=True)
+class PendingSync:
+    """Files and directories whose changes up to now are to reach the disk.
+
+    Three steps: made in the store's thread; `run` in any thread, while the store goes on;
+    `done` in the store's thread again, and only if `run` raised nothing.
+
+    Attributes:
+        directory: the tree that the directories are in.
+        files: synced first, in this order; they stay open until `done` or `failed`.
+        directories: whose names are synced next, in this order.
+        done: notes that all this is durable.
+    """
+
+    directory: OwnedDirectory
+    files: Sequence[WritableFile] = ()
+    directories: Sequence[str] = ()
+    done: Callable[[], None] = field(default=lambda: None)
+
+    def run(self) -> None:
+        """Wait for the disk.
+
+        Raises:
+            DiskError: the disk failed; none of this may be taken as durable, now or later.
+        """
+        for file in self.files:
+            file.sync()
+        for path in self.directories:
+            self.directory.sync_directory(path)
+
+    def complete(self) -> None:
+        """Do all three steps here."""
+        self.run()
+        self.done()
