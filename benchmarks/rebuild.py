@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks import java
 from benchmarks.bench import Answers, Bench, Store, interleave, remove, seconds
 from benchmarks.derived import INDEX, QUEUES, compare
 from benchmarks.results import Bar, Section, Series
@@ -52,7 +52,9 @@ def _measure(bench: Bench, store: Store, *, dropped: int) -> Answers:
     def run_java() -> dict[str, Any]:
         store.strip()
         store.warm()
-        answer = bench.peer("java").ask("rebuild", store.path, bench.size, java.free_port())
+        settings = json.dumps({"mappedFileSizeCommitLog": bench.size})
+        answer = bench.peer("java").ask("open", store.path, settings)
+        bench.peer("java").ask("close")
         _keep_derived(store, _output(bench, "java"))
         store.strip()
         return answer

@@ -2,7 +2,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.rocketmq.store.index.IndexFile;
 
 /** Writes an index file of RocketMQ's default size, and times look-ups in it. */
@@ -17,7 +19,7 @@ final class KeyLookup {
     }
 
     /** Puts keys `topic-0#key-0000000000`, … until `entries` are in. */
-    static String write(String path, int entries) throws Exception {
+    static Map<String, Object> write(String path, int entries) throws Exception {
         IndexFile file = new IndexFile(path, SLOTS, MAX_ENTRIES, 0, 0);
         long begin = System.nanoTime();
         for (int i = 0; i < entries; i++) {
@@ -28,17 +30,18 @@ final class KeyLookup {
         }
         double seconds = (System.nanoTime() - begin) / 1e9;
         file.shutdown();
-        return String.format("{\"seconds\": %f, \"entries\": %d}", seconds, entries);
+        return Map.of("seconds", seconds, "entries", entries);
     }
 
     /** Looks up each line of a file of keys: once all in a row, then each with its own stop watch. */
-    static String read(String path, String keysPath) throws Exception {
+    static Map<String, Object> read(String path, String keysPath) throws Exception {
         IndexFile file = new IndexFile(path, SLOTS, MAX_ENTRIES, 0, 0);
         file.load();
         // Read twice: a String keeps its hash code once it has been asked for.
         double together = together(file, Files.readAllLines(Path.of(keysPath)));
-        String each = each(file, Files.readAllLines(Path.of(keysPath)));
-        return String.format("{\"seconds\": %.9f, %s}", together, each);
+        Map<String, Object> answer = each(file, Files.readAllLines(Path.of(keysPath)));
+        answer.put("seconds", together);
+        return answer;
     }
 
     private static double together(IndexFile file, List<String> keys) {
@@ -50,7 +53,7 @@ final class KeyLookup {
         return (System.nanoTime() - begin) / 1e9;
     }
 
-    private static String each(IndexFile file, List<String> keys) {
+    private static Map<String, Object> each(IndexFile file, List<String> keys) {
         long[] nanoseconds = new long[keys.size()];
         long found = 0;
         long sum = 0;
@@ -65,8 +68,11 @@ final class KeyLookup {
             }
         }
         Arrays.sort(nanoseconds);
-        return String.format("\"median\": %.9f, \"p99\": %.9f, \"found\": %d, \"offsetSum\": %d",
-            nanoseconds[nanoseconds.length / 2] / 1e9, nanoseconds[nanoseconds.length * 99 / 100] / 1e9,
-            found, sum);
+        Map<String, Object> answer = new HashMap<>();
+        answer.put("median", nanoseconds[nanoseconds.length / 2] / 1e9);
+        answer.put("p99", nanoseconds[nanoseconds.length * 99 / 100] / 1e9);
+        answer.put("found", found);
+        answer.put("offsetSum", sum);
+        return answer;
     }
 }

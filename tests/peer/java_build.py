@@ -1,0 +1,68 @@
+"""Build the Java programs beside real servers: jars from a Maven registry, classes with javac.
+
+A program is a directory of sources with a pom.xml that names the jars; what it is built to stays in
+`build/` until a source changes. Any number of processes may ask for the same program at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+BUILD = Path(__file__).parents[2] / "build"
+UNREACHABLE = ("Could not transfer artifact", "Cannot access", "Unknown host")
+
+
+class JavaMissingError(Exception):
+    """No Java program can be built here; the message is one line that says why."""
+
+
+def build(source: Path) -> str:
+    """Compile the program in `source` if that has not been done; return its class path.
+
+    Raises:
+        JavaMissingError: no Java compiler, no Maven, or no registry to fetch jars from.
+        CalledProcessError: Maven or the compiler refused the program.
+    """
+    output = BUILD / source.name
+    jars, classes, stamp = output / "jars", output / "classes", output / "built"
+    output.mkdir(parents=True, exist_ok=True)
+    with (output / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        digest = _digest(source)
+        if not stamp.exists() or stamp.read_text() != digest:
+            _fetch(source / "pom.xml", jars)
+            _compile(source, jars, classes)
+            stamp.write_text(digest)
+    return f"{classes}:{source}:{jars}/*"  # resources lie beside the sources
+
+
+def _digest(source: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(source.glob("*.*")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _fetch(pom: Path, jars: Path) -> None:
+    if shutil.which("mvn") is None:
+        raise JavaMissingError("mvn is not installed (apt-get install maven)")
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
+    options = ["-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr)
+        if any(words in done.stdout for words in UNREACHABLE):
+            raise JavaMissingError(f"mvn could not fetch what {pom.parent.name}/ needs: {reason}")
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+
+
+def _compile(source: Path, jars: Path, classes: Path) -> None:
+    if shutil.which("javac") is None:
+        raise JavaMissingError("javac is not installed (apt-get install openjdk-17-jdk-headless)")
+    shutil.rmtree(classes, ignore_errors=True)
+    sources = sorted(map(str, source.glob("*.java")))
+    subprocess.run(["javac", "-d", str(classes), "-cp", f"{jars}/*", *sources], check=True)

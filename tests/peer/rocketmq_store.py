@@ -1,0 +1,89 @@
+"""Apache RocketMQ's own DefaultMessageStore in a JVM, opened on directories that mqlake wrote.
+
+The classes in `rocketmq/` answer the requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peer import Peer
+
+from tests.peer.java_build import build
+
+SOURCE = Path(__file__).parent / "rocketmq"
+OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
+
+Answer = dict[str, Any]
+
+
+def start_jvm(log: Path, heap: str) -> Peer:
+    """Start a JVM that answers requests; it logs to `log`, and leaves what it makes beside it.
+
+    Raises:
+        JavaMissingError: it cannot be built.
+    """
+    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+    options = [f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC", "-Duser.language=en", *opens]
+    # user.home: RocketMQ makes directories there.
+    home = f"-Duser.home={log.parent}"
+    return Peer("java", ["java", *options, home, "-cp", build(SOURCE), "Peer"], log)
+
+
+class RocketMQ:
+    """One JVM that has at most one store open; a new one starts after `kill`."""
+
+    def __init__(self, directory: Path) -> None:
+        """Start the JVM; `directory` is for its log."""
+        self._log = directory / "java.stderr"
+        self._jvm = start_jvm(self._log, "512m")
+
+    def close(self) -> None:
+        """Stop the JVM."""
+        self._jvm.close()
+
+    def open(self, store: Path, settings: Mapping[str, object]) -> Answer:
+        """Open a store as a broker does and dispatch all; settings have `broker.conf` names.
+
+        Returns `seconds`, of which `load` seconds for the recovery, and `messages` in all queues.
+        """
+        return self._ask("open", store, json.dumps(settings))
+
+    def shut_down(self) -> None:
+        """Close the open store."""
+        self._ask("close")
+
+    def kill(self) -> None:
+        """End the JVM as kill -9 does, with the store open."""
+        self._jvm.kill()
+        self._jvm = start_jvm(self._log, "512m")
+
+    def bounds(self) -> Answer:
+        """Return `minOffset` and `maxOffset` of the log, `queues` and `checkpoint`."""
+        return self._ask("bounds")
+
+    def read(self) -> list[Answer]:
+        """Return every message that a consumer finds, queue by queue."""
+        return self._ask("read")["messages"]
+
+    def by_key(self, questions: Iterable[Sequence[str]]) -> list[list[int]]:
+        """Return the physical offsets found for each (topic, key) or (topic, key, index type)."""
+        return self._ask("keys", json.dumps(list(questions)))["offsets"]
+
+    def by_message_id(self, ids: Iterable[str]) -> list[str]:
+        """Return, for each offset message id, the id of the message that is found with it."""
+        return self._ask("ids", json.dumps(list(ids)))["ids"]
+
+    def by_time(self, questions: Iterable[tuple[str, int, int, str]]) -> list[int]:
+        """Return the queue offset for each (topic, queue id, milliseconds, LOWER or UPPER)."""
+        return self._ask("times", json.dumps(list(questions)))["offsets"]
+
+    def append(self, descriptions: Iterable[Mapping[str, object]]) -> list[Answer]:
+        """Put messages, each described by the fields that `rocketmq/Append.java` reads."""
+        return self._ask("append", json.dumps(list(descriptions)))["puts"]
+
+    def _ask(self, *words: object) -> Answer:
+        return self._jvm.ask(*words)
