@@ -1,4 +1,4 @@
-"""Arithmetic on polynomials over GF(2), for the constants of CRC-32.
+"""Arithmetic on polynomials over GF(2), for the constants of CRC-32 and CRC-32C.
 
 A polynomial is an int whose bit i is the coefficient of x^i.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 CRC32 = 0x104C11DB7
 """The IEEE 802.3 polynomial: x^32 + x^26 + … + 1."""
+
+CRC32C = 0x11EDC6F41
+"""Castagnoli's polynomial: x^32 + x^28 + … + 1."""
 
 
 def divide(dividend: int, divisor: int) -> tuple[int, int]:
@@ -23,17 +26,17 @@ def reflect(polynomial: int, bits: int) -> int:
     return int(f"{polynomial:0{bits}b}"[::-1], 2)
 
 
-def power(exponent: int) -> int:
-    """Return x^exponent modulo the CRC-32 polynomial."""
-    return divide(1 << exponent, CRC32)[1]
+def power(exponent: int, modulus: int = CRC32) -> int:
+    """Return x^exponent modulo a polynomial."""
+    return divide(1 << exponent, modulus)[1]
 
 
-def byte_table(rows: int) -> list[list[int]]:
+def byte_table(rows: int, divisor: int = CRC32) -> list[list[int]]:
     """Return [k][v]: the reflected CRC register after byte v and then k zero bytes."""
     first: list[int] = []
     for register in range(256):
         for _ in range(8):
-            register = register >> 1 ^ (register & 1) * reflect(CRC32 & 0xFFFFFFFF, 32)
+            register = register >> 1 ^ (register & 1) * reflect(divisor & 0xFFFFFFFF, 32)
         first.append(register)
     table = [first]
     for _ in range(rows - 1):
