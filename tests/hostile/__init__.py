@@ -6,7 +6,7 @@
     targets/      what is fed with them, and what is checked
     worker.py     a process of its own that runs cases: a crash or a hang costs the process only
     fleet.py      workers side by side
-    page.py       docs/reliability.md
+    page.py       its section of docs/reliability.md
 
 `python -m tests.hostile --nightly` runs a million inputs; `--target NAME --seed N` replays a case.
 """

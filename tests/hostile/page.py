@@ -1,24 +1,20 @@
-"""docs/reliability.md, as the run that it tells of writes it."""
+"""The section of docs/reliability.md that a run of hostile inputs writes."""
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
-from tests.hostile.fleet import ROOT, Tally, describe
+from tests.hostile.fleet import Tally, describe
 from tests.hostile.targets import TARGETS
 from tests.hostile.worker import ADDRESS_SPACE, FACTOR, HANG, SLACK
+from tests.reliability import PATH, machine, versions, write_section
 
-PATH = ROOT / "docs" / "reliability.md"
+TITLE = "Hostile input"
 
 _INTRODUCTION = """\
-# Reliability: hostile input
-
-Written by `make nightly` (`python -m tests.hostile --nightly`); not by hand.
+Written by `python -m tests.hostile --nightly`.
 
 Real records and stores of RocketMQ are mutated: lengths, magics, offsets, counts and links set to
 boundary values, bits flipped, ranges zeroed, doubled, cut out and cut off, parts of other records
@@ -27,7 +23,7 @@ written over, bodies that imitate records, properties of thousands of parts, top
 """
 
 _COUNTING = f"""\
-## What counts
+### What counts
 
 An input is one mutated record or one mutated file: a segment of eight records of which five were
 mutated counts five, a store counts one, however many of its files were changed, and one more for
@@ -45,8 +41,8 @@ check each load and store (`MQLAKE_BOUNDSCHECK=1`).
 def write(
     tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int, path: Path = PATH
 ) -> None:
-    """Write the page."""
-    path.write_text("\n".join(_lines(tallies, seed, seconds, workers)) + "\n")
+    """Write the section."""
+    write_section(TITLE, _lines(tallies, seed, seconds, workers), path)
 
 
 def _lines(tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int) -> Iterator[str]:
@@ -55,8 +51,8 @@ def _lines(tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int
     yield _INTRODUCTION
     yield f"**{inputs:,} inputs, {len(failures)} violations**, on {datetime.now(UTC):%Y-%m-%d}."
     yield ""
-    yield f"Seed {seed}; {seconds / 60:.1f} minutes in {workers} processes on {_machine()}."
-    yield f"{_versions()}."
+    yield f"Seed {seed}; {seconds / 60:.1f} minutes in {workers} processes on {machine()}."
+    yield f"{versions()}."
     yield ""
     yield "| target | inputs | violations | slowest case | most memory of a case |"
     yield "| --- | ---: | ---: | ---: | ---: |"
@@ -67,7 +63,7 @@ def _lines(tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int
         )
     yield ""
     yield _COUNTING
-    yield "## Targets"
+    yield "### Targets"
     yield ""
     for name, tally in tallies.items():
         yield f"- **{name}**: {TARGETS[name].says}"
@@ -75,17 +71,6 @@ def _lines(tallies: Mapping[str, Tally], seed: int, seconds: float, workers: int
             met = ", ".join(f"{what} {count:,}" for what, count in tally.seen.most_common())
             yield f"  What came of it: {met}."
     if failures:
-        yield "\n## Violations\n"
+        yield "\n### Violations\n"
         for failure in failures:
             yield f"```\n{describe(failure)}\n```"
-
-
-def _machine() -> str:
-    cores = os.cpu_count() or 1
-    return f"{platform.system()} {platform.machine()}, {cores} cores"
-
-
-def _versions() -> str:
-    packages = ("mqlake", "numba", "numpy", "msgspec")
-    found = [f"{package} {version(package)}" for package in packages]
-    return ", ".join([f"Python {platform.python_version()}", *found])
