@@ -151,3 +151,11 @@ def test_malformed_tags_are_replaced_as_in_java(kernel: Kernel) -> None:
     data = log([{"properties": b"TAGS\x01\xed\xa0\x80"}, {"properties": b""}])
     found = rows(MemoryFile(data), kernel, columns=["tags"])
     assert [row["tags"] for row in found] == [java_string.decode(b"\xed\xa0\x80"), None]
+
+
+def test_the_unique_key_is_a_column_only_where_it_is_asked_for(kernel: Kernel) -> None:
+    properties_of = [{"UNIQ_KEY": "7F00"}, {"KEYS": "k"}, {}]
+    data = log({"properties": found} for found in properties_of)
+    found = rows(MemoryFile(data), kernel, columns=["uniqKey", "queueId"])
+    assert [row["uniqKey"] for row in found] == ["7F00", None, None]
+    assert "uniqKey" not in SCHEMA.names

@@ -1,4 +1,4 @@
-"""The two kinds of directory answer alike; what only a real one has is tested below."""
+"""All kinds of directory answer alike; what only some have is tested below."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from mqlake.errors import StoreError
+from mqlake.storage.arrow_fs import ArrowDirectory, open_url
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from mqlake.storage.protocol import Directory
@@ -15,13 +17,15 @@ from mqlake.storage.protocol import Directory
 FILES = {"a/one": b"0123456789", "a/b/two": b"", "top": b"x" * 5000}
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", "arrow"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Directory:
     if request.param == "memory":
         return MemoryDirectory(FILES)
     for path, data in FILES.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
+    if request.param == "arrow":
+        return ArrowDirectory(SubTreeFileSystem(str(tmp_path), LocalFileSystem()), "")
     return LocalDirectory(tmp_path)
 
 
@@ -129,3 +133,25 @@ def test_only_regular_files_open(tmp_path: Path) -> None:
     for name in ("pipe", ""):
         with pytest.raises(StoreError, match="not a regular file"):
             LocalDirectory(tmp_path).open(name)
+
+
+def test_a_file_behind_a_url_is_brought_here_once(tmp_path: Path) -> None:
+    zeros = bytes(20 << 20)
+    (tmp_path / "file").write_bytes(b"head" + zeros + b"tail")
+    directory = open_url(f"file://{tmp_path}")
+    file = directory.open("file")
+    view = file.view()
+    (tmp_path / "file").write_bytes(b"other")
+    assert bytes(view) == b"head" + zeros + b"tail"
+    assert file.view() is view
+    file.close()
+    assert bytes(view[-4:]) == b"tail"
+    assert directory.describe("file") == f"file://{tmp_path}/file"
+    assert directory.lock_holder("lock") is None
+
+
+def test_what_a_url_cannot_open_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"^gopher://host/x: \S.*$"):
+        open_url("gopher://host/x")
+    with pytest.raises(StoreError, match="not a regular file"):
+        open_url(f"file://{tmp_path}").open("")

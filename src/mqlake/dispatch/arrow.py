@@ -50,6 +50,11 @@ SCHEMA = pa.schema(
 
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 
+FIELDS: dict[str, Any] = {field.name: field for field in SCHEMA} | {
+    "uniqKey": pa.field("uniqKey", pa.string())
+}
+"""All columns that can be asked for: the unique key, null where there is none, only by its name."""
+
 
 def to_arrow(
     batch: Batch, columns: Sequence[str] = COLUMNS, kernel: Kernel | None = None
@@ -62,12 +67,12 @@ def to_arrow(
     Raises:
         MqlakeError: there is no such column.
     """
-    if unknown := [name for name in columns if name not in COLUMNS]:
-        raise MqlakeError(f"no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
+    if unknown := [name for name in columns if name not in FIELDS]:
+        raise MqlakeError(f"no column {unknown[0]!r}; there are {', '.join(FIELDS)}")
     values = _Values(batch, kernel or load())
     return pa.RecordBatch.from_arrays(
         [_ARRAYS[name](values) for name in columns],
-        schema=pa.schema([SCHEMA.field(name) for name in columns]),
+        schema=pa.schema([FIELDS[name] for name in columns]),
     )
 
 
@@ -133,8 +138,10 @@ class _Values:
         return self._text(*self._spans("topic"))
 
     def tags(self) -> pa.Array:
-        at, lengths = self._spans("tags")
-        return self._text(at, lengths, present=lengths > 0)
+        return self._property("tags")
+
+    def unique_key(self) -> pa.Array:
+        return self._property("unique_key")
 
     def keys(self) -> pa.Array:
         starts, at, lengths = self._kernel.key_spans(self._buffer, *self._spans("keys"))
@@ -158,6 +165,10 @@ class _Values:
             _variable(pa.string(), names),
             _variable(pa.string(), values),
         )
+
+    def _property(self, column: str) -> pa.Array:
+        at, lengths = self._spans(column)
+        return self._text(at, lengths, present=lengths > 0)
 
     def _text(self, at: Longs, lengths: Ints, present: Flags | None = None) -> pa.Array:
         if self._kernel.are_text(self._buffer, at, lengths):
@@ -218,4 +229,5 @@ _ARRAYS: dict[str, Callable[[_Values], pa.Array]] = {
     "keys": _Values.keys,
     "body": _Values.body,
     "msgId": _Values.message_id,
+    "uniqKey": _Values.unique_key,
 }
