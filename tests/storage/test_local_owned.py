@@ -1,0 +1,141 @@
+"""Files that this process owns: by position, through the mapping, and what the disk refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from mqlake.errors import DiskError, StoreError
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.owner_lock import LOCK_NAME
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> LocalOwnedDirectory:
+    return LocalOwnedDirectory(tmp_path)
+
+
+def test_position_and_mapping_are_the_same_bytes(directory: LocalOwnedDirectory) -> None:
+    file = directory.create("a", 64)
+    file.write(8, b"by position")
+    mapping = file.mapping()
+    assert mapping[8:19] == b"by position"
+    file.reserve(32, 11)
+    mapping[32:39] = b"through"
+    file.written(32, 7)
+    file.write(40, b"again")
+    file.sync()
+    assert file.read(32, 13) == b"through\0again"
+    assert directory.open("a").read(32, 7) == b"through"
+    assert file.view().readonly
+    assert file.view()[40:45] == b"again"
+
+
+def test_nothing_is_written_outside_of_the_file(directory: LocalOwnedDirectory) -> None:
+    file = directory.create("a", 10)
+    for offset in (-1, 8, 11):
+        with pytest.raises(StoreError, match="a: cannot write 3 bytes"):
+            file.write(offset, b"abc")
+        with pytest.raises(StoreError, match="a: no room for 3 bytes"):
+            file.reserve(offset, 3)
+    assert file.read(0, 10) == bytes(10)
+
+
+def test_a_write_that_the_system_cuts_short_goes_on(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = directory.create("a", 10)
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda to, data, at: whole(to, data[:3], at))
+    file.write(1, b"12345678")
+    assert file.read(0, 10) == b"\x0012345678\0"
+
+
+def test_a_full_disk_is_an_error_before_the_mapping_is_touched(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = directory.create("a", 64 << 20)
+    assert (directory.root / "a").stat().st_blocks == 0
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(DiskError, match=r"a: No space left on device; free some room") as refused:
+        file.reserve(40 << 20, 1)
+    assert refused.value.errno == errno.ENOSPC
+
+
+def test_room_is_taken_once(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = directory.create("a", 40 << 20)
+    taken: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda _, at, size: taken.append((at, size)))
+    for start, length in [
+        (0, 1),
+        (5, 100),
+        ((16 << 20) - 1, 2),
+        ((32 << 20), 0),
+        ((40 << 20) - 1, 1),
+    ]:
+        file.reserve(start, length)
+    assert taken == [(0, 16 << 20), (16 << 20, 16 << 20), (32 << 20, 8 << 20)]
+
+
+def test_names_come_and_go(directory: LocalOwnedDirectory) -> None:
+    directory.make_directory("d")
+    directory.make_directory("d")
+    directory.create("d/a", 4).write(0, b"1234")
+    directory.truncate("d/a", 2)
+    directory.replace("d/a", "d/b")
+    directory.sync_directory("d")
+    assert directory.names("d") == ["b"]
+    assert directory.open("d/b").read(0, 9) == b"12"
+    with pytest.raises(DiskError, match="d: "):
+        directory.remove_directory("d")
+    opened = directory.open_writable("d/b")
+    for _ in range(2):
+        directory.remove("d/b")
+        directory.remove_directory("d")
+    assert directory.names("") == []
+    assert opened.read(0, 2) == b"12"
+
+
+def test_creating_empties_what_was_there(directory: LocalOwnedDirectory) -> None:
+    directory.create("a", 4).write(0, b"1234")
+    assert directory.create("a", 3).read(0, 3) == bytes(3)
+    assert directory.modified("a") > 1_600_000_000_000
+
+
+@pytest.mark.parametrize("path", ["../a", "/a", "d/../../a"])
+def test_no_path_leaves_the_tree(directory: LocalOwnedDirectory, path: str) -> None:
+    for change in (directory.remove, directory.open_writable, directory.make_directory):
+        with pytest.raises(StoreError):
+            change(path)
+    with pytest.raises(StoreError):
+        directory.create(path, 1)
+
+
+def test_what_is_missing_is_one_line(directory: LocalOwnedDirectory) -> None:
+    with pytest.raises(DiskError, match=r"/none: No such file or directory$"):
+        directory.open_writable("none")
+    with pytest.raises(DiskError, match=r"/no/file: No such file or directory$"):
+        directory.create("no/file", 1)
+
+
+def test_the_disk_has_room(directory: LocalOwnedDirectory) -> None:
+    usage = directory.usage()
+    assert 0 < usage.free < usage.total
+    assert usage.used_ratio == 1 - usage.free / usage.total
+
+
+def test_one_owner_at_a_time(directory: LocalOwnedDirectory) -> None:
+    refused = pytest.raises(StoreError, match="owns this store")
+    with directory.own(LOCK_NAME), refused, directory.own(LOCK_NAME):
+        pass
+    with directory.own(LOCK_NAME):
+        assert directory.exists(LOCK_NAME)
