@@ -7,6 +7,8 @@ import pytest
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_store import RocketMQ
 
+pytest.register_assert_rewrite("tests.peer.answers")
+
 
 @pytest.fixture(scope="session")
 def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RocketMQ]:

@@ -69,7 +69,7 @@ final class ReadQueues {
         fields.put("reconsumeTimes", message.getReconsumeTimes());
         fields.put("preparedTransactionOffset", message.getPreparedTransactionOffset());
         fields.put("properties", message.getProperties());
-        fields.put("messageId", message.getMsgId());
+        fields.put("offsetMsgId", message.getMsgId());
         fields.put("body", Base64.getEncoder().encodeToString(body));
         return fields;
     }

@@ -1,0 +1,83 @@
+"""What the real store must answer, from messages as RocketMQ's decoder shows them.
+
+A message is a dict with the names of `tests/golden_stores/*.messages.jsonl.xz`; `RocketMQ.read`
+returns the same ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from mqlake.formats import index_file, sys_flag
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.java_string import index_key_hash
+from tests.peer.rocketmq_store import RocketMQ
+
+Message = dict[str, Any]
+
+FIELDS = (
+    "topic",
+    "queueId",
+    "queueOffset",
+    "physicalOffset",
+    "size",
+    "flag",
+    "sysFlag",
+    "bornTimestamp",
+    "bornHost",
+    "storeTimestamp",
+    "storeHost",
+    "reconsumeTimes",
+    "preparedTransactionOffset",
+    "properties",
+    "tagsCode",
+    "offsetMsgId",
+    "bodySha1",
+)
+MOST_FOUND = 64
+
+
+def check(rocketmq: RocketMQ, messages: list[Message]) -> None:
+    """Ask the open store for every message, by queue and by offset message id."""
+    queued = [each for each in messages if sys_flag.is_queued(each["sysFlag"])]
+    assert by_offset(rocketmq.read()) == by_offset(queued)
+    ids = [each["offsetMsgId"] for each in messages]
+    assert rocketmq.by_message_id(ids) == ids
+
+
+def check_keys(rocketmq: RocketMQ, messages: Iterable[Message], dialect: Dialect) -> None:
+    """Ask for each key: RocketMQ finds the newest 64 messages that have one of the same hash.
+
+    `dialect` is that of the store's index.
+    """
+    offsets: dict[int, list[int]] = {}
+    questions: dict[str, tuple[str, ...]] = {}
+    for each in messages:
+        if sys_flag.is_indexed(each["sysFlag"]):
+            for text in index_file.index_keys(each["topic"], each["properties"], dialect):
+                offsets.setdefault(index_key_hash(text), []).append(each["physicalOffset"])
+                questions[text] = _question(text, each["topic"])
+    found = rocketmq.by_key(questions.values())
+    for text, answer in zip(questions, found, strict=True):
+        assert answer == offsets[index_key_hash(text)][-MOST_FOUND:], text
+
+
+def by_offset(messages: Iterable[Message]) -> dict[int, Message]:
+    """Return what is compared of messages, by physical offset."""
+    return {each["physicalOffset"]: _compared(each) for each in messages}
+
+
+def _compared(message: Message) -> Message:
+    assert message.get("readAt", message["queueOffset"]) == message["queueOffset"]
+    if "body" in message:
+        body = base64.b64decode(message["body"])
+        message = message | {"bodySha1": hashlib.sha1(body).hexdigest()}
+    return {field: message[field] for field in FIELDS}
+
+
+def _question(text: str, topic: str) -> tuple[str, ...]:
+    rest = text.removeprefix(f"{topic}#")
+    return (topic, rest[2:], "T") if rest.startswith("T#") else (topic, rest)
