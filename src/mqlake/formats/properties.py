@@ -52,20 +52,29 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     Raises:
         FormatError: a pair that would not be read back, or more than 32767 bytes.
     """
+    data = encode_pairs(properties)
+    if len(data) > MAX_LENGTH:
+        raise FormatError(f"properties take {len(data)} bytes, more than {MAX_LENGTH}")
+    return data
+
+
+def encode_pairs(properties: Mapping[str, str]) -> bytes:
+    """Return what `encode_properties` does, however long.
+
+    Raises:
+        FormatError: a pair that would not be read back.
+    """
     for name, value in properties.items():
         separated = NAME_VALUE_SEPARATOR in name or PROPERTY_SEPARATOR in name + value
         if not name or not value or separated:
             raise FormatError(f"not a property that can be stored: {name!r} = {value!r}")
     try:
-        data = "".join(
+        return "".join(
             f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}"
             for name, value in properties.items()
         ).encode()
     except UnicodeEncodeError as error:
         raise FormatError(f"a property is not Unicode text: {error.reason}") from None
-    if len(data) > MAX_LENGTH:
-        raise FormatError(f"properties take {len(data)} bytes, more than {MAX_LENGTH}")
-    return data
 
 
 def key_list(properties: Mapping[str, str]) -> list[str]:

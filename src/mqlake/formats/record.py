@@ -64,12 +64,12 @@ def _head(born_host_size: int, store_host_size: int) -> Struct:
 
 
 # By bits 4 and 5 of the sys flag: BORN_HOST_V6, STORE_HOST_V6.
-_HEADS = tuple(
+HEADS = tuple(
     _head(born, store)
     for store in (host.V4_SIZE, host.V6_SIZE)
     for born in (host.V4_SIZE, host.V6_SIZE)
 )
-_HEAD_SIZES = tuple(head.size for head in _HEADS)
+HEAD_SIZES = tuple(head.size for head in HEADS)
 _LENGTH = Struct(">H")
 _OFFSET = Struct(">q")
 _BODY = Struct(">i")
@@ -84,7 +84,7 @@ PHYSICAL_OFFSET_AT = QUEUE_OFFSET_AT + 8
 SYS_FLAG_AT = PHYSICAL_OFFSET_AT + 8
 BORN_TIMESTAMP_AT = SYS_FLAG_AT + 4
 BORN_HOST_AT = BORN_TIMESTAMP_AT + 8
-MIN_SIZE = _HEAD_SIZES[0] + 1 + 2
+MIN_SIZE = HEAD_SIZES[0] + 1 + 2
 
 MAX_TOPIC_V1 = 0x7F
 MAX_TOPIC_V2 = 0x7FFF
@@ -167,7 +167,7 @@ def check(
 def _layout(buffer: Buffer, at: int, size: int, version: int) -> Layout | None:
     """Return where the parts are, None where they do not fill `size` bytes exactly."""
     v6 = buffer[at + SYS_FLAG_AT + 3] >> 4 & 3
-    body_at = at + _HEAD_SIZES[v6]
+    body_at = at + HEAD_SIZES[v6]
     topic_length_size = version
     left = at + size - body_at - topic_length_size - _LENGTH.size
     if left < 0:
@@ -293,7 +293,7 @@ def decode(buffer: Buffer, at: int = 0, end: int | None = None, *, crc: bool = T
         reconsume_times,
         prepared_transaction_offset,
         body_length,
-    ) = _HEADS[buffer[at + SYS_FLAG_AT + 3] >> 4 & 3].unpack_from(buffer, at)
+    ) = HEADS[buffer[at + SYS_FLAG_AT + 3] >> 4 & 3].unpack_from(buffer, at)
     topic_end = layout.topic_at + layout.topic_length
     properties_end = layout.properties_at + layout.properties_length
     return Record(
@@ -358,8 +358,8 @@ def encode(
         )
     )
     try:
-        head = _HEADS[v6].pack(
-            _HEAD_SIZES[v6] + len(tail),
+        head = HEADS[v6].pack(
+            HEAD_SIZES[v6] + len(tail),
             V1_MAGIC if version == 1 else V2_MAGIC,
             zlib.crc32(body) & CRC_MASK,
             queue_id,
@@ -386,6 +386,15 @@ def encode_blank(length: int) -> bytes:
     Raises:
         FormatError: fewer than 8 bytes, or more than a signed 32-bit length can say.
     """
+    return encode_blank_head(length).ljust(length, b"\0")
+
+
+def encode_blank_head(length: int) -> bytes:
+    """Return the first 8 bytes of a blank record: what RocketMQ writes of it.
+
+    Raises:
+        FormatError: as `encode_blank`.
+    """
     if not FRAME_SIZE <= length <= 0x7FFFFFFF:
         raise FormatError(f"a blank record has 8 to 2147483647 bytes, not {length}")
-    return _FRAME.pack(length, BLANK_MAGIC).ljust(length, b"\0")
+    return _FRAME.pack(length, BLANK_MAGIC)

@@ -1,0 +1,61 @@
+"""What a put answers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import msgspec
+
+from mqlake.formats.message_id import encode_message_id
+
+
+class PutStatus(enum.StrEnum):
+    """How a put went: the names of RocketMQ's `PutMessageStatus`."""
+
+    PUT_OK = "PUT_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
+    CREATE_MAPPED_FILE_FAILED = "CREATE_MAPPED_FILE_FAILED"
+    MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
+    PROPERTIES_SIZE_EXCEEDED = "PROPERTIES_SIZE_EXCEEDED"
+    OS_PAGE_CACHE_BUSY = "OS_PAGE_CACHE_BUSY"
+    UNKNOWN_ERROR = "UNKNOWN_ERROR"
+
+
+class PutResult(msgspec.Struct, frozen=True, gc=False):
+    """Where a message, or the first of a batch, was put, or why it was not.
+
+    Attributes:
+        physical_offset: of the (first) record; -1 where nothing was put.
+        size: bytes of all records.
+        queue_offset: of the (first) message; 0 for a message that gets no queue entry.
+        store_timestamp: milliseconds.
+        count: messages; 0 where nothing was put.
+        store_host: 8 or 20 bytes, as in the record.
+        offsets: physical offsets of all records of a batch; empty for a single message.
+        reason: one line for a person, where the status is not PUT_OK.
+    """
+
+    status: PutStatus
+    physical_offset: int = -1
+    size: int = 0
+    queue_offset: int = -1
+    store_timestamp: int = 0
+    count: int = 0
+    store_host: bytes = b""
+    offsets: Sequence[int] = ()
+    reason: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Say whether all was put, and as durable as the settings promise."""
+        return self.status is PutStatus.PUT_OK
+
+    @property
+    def message_id(self) -> str:
+        """Return the offset message id; of a batch all of them, joined by commas; "" for none."""
+        if not self.count:
+            return ""
+        offsets = self.offsets or (self.physical_offset,)
+        return ",".join(encode_message_id(self.store_host, offset) for offset in offsets)

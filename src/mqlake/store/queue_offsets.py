@@ -1,0 +1,34 @@
+"""The queue offset that the next message of each queue gets.
+
+Upstream: `QueueOffsetOperator`.
+"""
+
+from __future__ import annotations
+
+
+class QueueOffsets:
+    """Next queue offsets by topic and queue id; 0 for a queue without messages.
+
+    Attributes:
+        table: (topic, queue id) → next queue offset, for the append itself.
+    """
+
+    def __init__(self) -> None:
+        self.table: dict[tuple[str, int], int] = {}
+
+    def next(self, topic: str, queue_id: int) -> int:
+        """Return the queue offset that the queue's next message gets."""
+        return self.table.get((topic, queue_id), 0)
+
+    def set(self, topic: str, queue_id: int, offset: int) -> None:
+        """Let the queue's next message get this queue offset."""
+        self.table[topic, queue_id] = offset
+
+    def topics(self) -> list[str]:
+        """Return the topics that have a queue, sorted."""
+        return sorted({topic for topic, _ in self.table})
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget all queues of a topic."""
+        for queue in [queue for queue in self.table if queue[0] == topic]:
+            del self.table[queue]
