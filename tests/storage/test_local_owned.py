@@ -86,6 +86,24 @@ def test_room_is_taken_once(
     assert taken == [(0, 16 << 20), (16 << 20, 16 << 20), (32 << 20, 8 << 20)]
 
 
+def test_a_sync_that_failed_once_has_failed_for_good(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = directory.create("a", 10)
+    whole = os.fdatasync
+
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fdatasync", broken)
+    with pytest.raises(DiskError, match="a: Input/output error"):
+        file.sync()
+    monkeypatch.setattr(os, "fdatasync", whole)
+    with pytest.raises(DiskError, match="a: Input/output error") as again:
+        file.sync()
+    assert again.value.errno == errno.EIO
+
+
 def test_names_come_and_go(directory: LocalOwnedDirectory) -> None:
     directory.make_directory("d")
     directory.make_directory("d")

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import Lock
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.storage.local import LocalDirectory, LocalFile
@@ -29,6 +30,8 @@ class LocalOwnedFile(LocalFile):
         super().__init__(path, descriptor, size)
         self._mapping: memoryview | None = None
         self._reserved: set[int] = set()
+        self._syncing = Lock()
+        self._failure: DiskError | None = None
 
     def write(self, offset: int, data: bytes | Buffer) -> None:
         source = memoryview(data).cast("B")
@@ -70,10 +73,16 @@ class LocalOwnedFile(LocalFile):
         pass
 
     def sync(self) -> None:
-        with disk_errors(self._path):
-            os.fdatasync(self._descriptor) if hasattr(os, "fdatasync") else os.fsync(
-                self._descriptor
-            )
+        # The system tells a failure once. Who comes later, or at the same time, must hear it too.
+        with self._syncing:
+            if self._failure is None:
+                try:
+                    with disk_errors(self._path):
+                        _sync_data(self._descriptor)
+                except DiskError as error:
+                    self._failure = error
+            if self._failure is not None:
+                raise DiskError(str(self._failure), self._failure.errno) from self._failure
 
     def close(self) -> None:
         self._mapping = None
@@ -149,6 +158,10 @@ class LocalOwnedDirectory(LocalDirectory):
         with disk_errors(self._root):
             usage = shutil.disk_usage(self._root)
         return DiskUsage(usage.used + usage.free, usage.free)
+
+
+def _sync_data(descriptor: int) -> None:
+    getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
 @contextmanager
