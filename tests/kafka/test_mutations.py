@@ -4,6 +4,8 @@ import pytest
 
 from tests.kafka import mutations
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 
 @pytest.mark.timeout(120)
 def test_changed_partitions() -> None:

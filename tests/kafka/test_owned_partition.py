@@ -20,6 +20,8 @@ from mqlake.kafka.settings import LogSettings
 from mqlake.storage.local import LocalDirectory
 from tests.golden_kafka import GoldenPartition
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 SMALL = LogSettings(segment_bytes=2000, index_interval_bytes=200)
 
 # Written by one run of a broker, whole, and never compacted.

@@ -18,6 +18,8 @@ from mqlake.kafka.settings import LogSettings
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 # The largest index that a case writes has 4 KiB; Kafka's 10 MiB only take time.
 INDEX_BYTES = 64 << 10
 

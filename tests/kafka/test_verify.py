@@ -14,6 +14,8 @@ from mqlake.storage.local import LocalDirectory
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 
 def verified(path: Path, *, deep: bool = False, threads: int = 1) -> PartitionReport:
     with Partition(LocalDirectory(path)) as partition:

@@ -18,8 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "compiled"
-_SHARED = ("columns.py", "verdict.py")
-"""What the kernels compile in from the folder above; and from all formats, their constants."""
+_SHARED = ("dispatch/columns.py", "dispatch/verdict.py", "kafka/columns.py")
+_SHARED_FOLDERS = ("formats", "formats/kafka", "kafka/compiled")
+"""What else the kernels compile in: columns, the constants of formats, other layers' kernels."""
 
 
 def cache_directory(parts: Iterable[str], sources: Path = SOURCES) -> Path | None:
@@ -41,9 +42,10 @@ def fingerprint(parts: Iterable[str], sources: Path = SOURCES) -> str:
     digest = hashlib.sha256()
     for part in (platform.machine(), platform.python_version(), *parts):
         digest.update(part.encode() + b"\0")
-    formats = sources.parents[1] / "formats"
-    shared = (path for name in _SHARED if (path := sources.parent / name).exists())
-    for path in (*sorted(sources.glob("*.py")), *sorted(formats.glob("*.py")), *shared):
+    package = sources.parents[1]
+    folders = (sources, *(package / name for name in _SHARED_FOLDERS))
+    shared = (path for name in _SHARED if (path := package / name).exists())
+    for path in (*(file for folder in folders for file in sorted(folder.glob("*.py"))), *shared):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"kernels-{digest.hexdigest()[:16]}"
 

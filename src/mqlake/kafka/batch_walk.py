@@ -1,4 +1,7 @@
-"""Walk over the batches of a log (docs/formats/kafka/log_file.md, "Walking")."""
+"""Walk over the batches of a log (docs/formats/kafka/log_file.md, "Walking").
+
+`mqlake.kafka.batch_scan` does the same in compiled kernels.
+"""
 
 from __future__ import annotations
 

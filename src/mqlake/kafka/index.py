@@ -81,6 +81,10 @@ class Index(ABC, Generic[Entry]):
         """Return all entries."""
         return [self.entry(number) for number in range(self.entries)]
 
+    def raw(self) -> bytes:
+        """Return the bytes of all entries."""
+        return bytes(self._buffer[: self.entries * self.entry_size])
+
     def can_append(self, offset: int) -> bool:
         """Say whether an offset is near enough to the base for an entry."""
         return 0 <= offset - self.base_offset <= _MAX_INT
@@ -131,6 +135,16 @@ class Index(ABC, Generic[Entry]):
         self._file.buffer[at : at + len(data)] = data
         self.entries += 1
         self._last = entry
+
+    def extend(self, data: bytes, last: Entry) -> None:
+        """Add entries as they are in the file, which fit and go up; `last` is the last of them."""
+        count = len(data) // self.entry_size
+        self._put(data, last)
+        self.entries += count - 1
+
+    def has_room(self, count: int) -> bool:
+        """Say whether so many more can be added before the index is full."""
+        return self.entries + count <= self.max_entries - self._reserved
 
     def _check_offset(self, offset: int) -> None:
         if not self.can_append(offset):

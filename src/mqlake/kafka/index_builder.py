@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mqlake.formats.kafka.batch import Batch
 from mqlake.formats.kafka.time_index import TimestampOffset
 from mqlake.kafka.offset_index import OffsetIndex
 from mqlake.kafka.time_index import TimeIndex
+
+if TYPE_CHECKING:
+    from mqlake.kafka.columns import BatchColumns
 
 
 class IndexBuilder:
@@ -40,6 +45,22 @@ class IndexBuilder:
             self._time_index.maybe_append(self.largest)
             self._since_entry = 0
         self._since_entry += batch.size
+
+    def add_rows(self, rows: BatchColumns) -> None:
+        """Take in the next batches, at least one, as rows: those chosen at once if all is well.
+
+        Raises:
+            FullIndexError, InvalidOffsetError, OffsetOverflowError: a batch cannot be indexed.
+        """
+        from mqlake.kafka.batch_scan import each
+        from mqlake.kafka.index_rows import index_rows
+
+        indexed = index_rows(rows, self._interval, self._since_entry, self.largest)
+        if not indexed.append(self._offset_index, self._time_index):
+            for batch in each(rows):
+                self.add(batch)
+            return
+        self._since_entry, self.largest = indexed.since_entry, indexed.largest
 
     def finish(self) -> None:
         """Add the entry that a segment gets when nothing more comes."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from mqlake.formats.kafka.batch import Batch
 from mqlake.formats.kafka.checkpoint_file import LeaderEpoch
+
+if TYPE_CHECKING:
+    from mqlake.kafka.columns import BatchColumns
 
 
 class LeaderEpochs:
@@ -20,9 +24,16 @@ class LeaderEpochs:
 
     def take_in(self, batch: Batch) -> None:
         """Note a batch that is the first of a later leader."""
-        epoch = batch.leader_epoch
-        if epoch >= 0 and (not self.entries or epoch > self.entries[-1].epoch):
-            self.assign(LeaderEpoch(epoch, batch.base_offset))
+        self._note(batch.leader_epoch, batch.base_offset)
+
+    def take_in_rows(self, rows: BatchColumns) -> None:
+        """Note batches, as rows: only the first of neighbours of one epoch can be news."""
+        import numpy as np
+
+        epochs = rows["leader_epoch"]
+        for number in (0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()):
+            row = rows[number]
+            self._note(int(row["leader_epoch"]), int(row["base_offset"]))
 
     def assign(self, entry: LeaderEpoch) -> None:
         """Add an entry, and drop those that contradict it."""
@@ -39,3 +50,7 @@ class LeaderEpochs:
     def truncate_to(self, offset: int) -> None:
         """Drop the epochs that begin at an offset or above. Kafka: `truncateFromEnd`."""
         self.entries = [entry for entry in self.entries if entry.start_offset < offset]
+
+    def _note(self, epoch: int, offset: int) -> None:
+        if epoch >= 0 and (not self.entries or epoch > self.entries[-1].epoch):
+            self.assign(LeaderEpoch(epoch, offset))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqlake.errors import FormatError
-from mqlake.formats.kafka.batch import MAGIC_V2
 from mqlake.formats.kafka.file_name import Kind, State, file_name
 from mqlake.kafka.batch_walk import BatchWalk
 from mqlake.kafka.errors import OffsetOverflowError
@@ -15,6 +14,7 @@ from mqlake.kafka.log_file import LogFile
 from mqlake.kafka.offset_index import OffsetIndex
 from mqlake.kafka.owned_file import OwnedFile
 from mqlake.kafka.producer_state import ProducerState
+from mqlake.kafka.recovery import Recovery
 from mqlake.kafka.segment import LogSegment
 from mqlake.kafka.settings import Clock, LogSettings, system_clock
 from mqlake.kafka.time_index import TimeIndex
@@ -143,22 +143,12 @@ class OwnedSegment(LogSegment):
         self.time_index.reset()
         self.transaction_index.reset()
         self._index = self._new_index()
-        valid = 0
-        for batch in self.log.batches(check=True):
-            self._check_offset(batch.last_offset)
-            self._index.add(batch)
-            valid = batch.end
-            if batch.magic < MAGIC_V2:
-                continue
-            epochs.take_in(batch)
-            try:
-                aborted = producers.update(batch, self.log.records)
-            except FormatError:
-                break
-            if aborted is not None:
-                self.transaction_index.append(aborted)
-        cut = self.size - valid
-        self._file.truncate(valid)
+        recovery = Recovery(
+            self.log, self.base_offset, self._index, self.transaction_index, producers, epochs
+        )
+        recovery.run()
+        cut = self.size - recovery.valid
+        self._file.truncate(recovery.valid)
         self.offset_index.trim()
         self._index.finish()
         self.time_index.trim()

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mqlake.formats.kafka.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, Batch, Record
+from mqlake.formats.kafka.batch import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    Batch,
+    Record,
+)
 from mqlake.formats.kafka.control_record import ControlType, end_marker
 from mqlake.formats.kafka.producer_snapshot import ProducerEntry
 from mqlake.formats.kafka.transaction_index import AbortedTransaction
 from mqlake.kafka.errors import TransactionStateError
+
+if TYPE_CHECKING:
+    from mqlake.kafka.columns import BatchColumns
 
 _NONE = -1
 
@@ -58,6 +68,30 @@ class ProducerState:
         aborted = self._take_in(batch, read) if batch.has_producer_id else None
         self.end_offset = batch.next_offset
         return aborted
+
+    def update_rows(self, rows: BatchColumns) -> None:
+        """Take in batches, as rows, none of them of a transaction, of those without one open.
+
+        Then only the last batch of each producer counts.
+        """
+        import numpy as np
+
+        from mqlake.kafka.batch_scan import each
+
+        with_producer = rows[rows["producer_id"] > NO_PRODUCER_ID]
+        ids = with_producer["producer_id"]
+        _, firsts = np.unique(ids, return_index=True)
+        _, lasts = np.unique(ids[::-1], return_index=True)
+        # A snapshot has the producers in the order in which they came.
+        order = np.argsort(firsts)
+        for batch in each(with_producer[len(ids) - 1 - lasts[order]]):
+            entry = self.producers.get(batch.producer_id) or _unknown(batch.producer_id)
+            self.producers[batch.producer_id] = self._with_data(entry, batch)
+        self.end_offset = int(rows["last_offset"][-1]) + 1
+
+    def has_open_transaction(self) -> bool:
+        """Say whether any producer's transaction has begun and not ended."""
+        return bool(self._open)
 
     def first_open_offset(self) -> int | None:
         """Return the first offset of the oldest open transaction. Kafka: `firstUndecidedOffset`."""

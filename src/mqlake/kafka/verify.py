@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,8 +20,17 @@ from mqlake.formats.kafka.batch import (
 )
 from mqlake.formats.kafka.compression import CODEC_MASK
 from mqlake.formats.kafka.file_name import Kind
+from mqlake.formats.kafka.offset_index import OffsetPosition
+from mqlake.formats.kafka.time_index import TimestampOffset
+from mqlake.kafka.batch_walk import BatchWalk
+from mqlake.kafka.kernel import is_compiled
 from mqlake.kafka.partition import Partition
 from mqlake.kafka.segment import LogSegment
+
+if TYPE_CHECKING:
+    from mqlake.kafka.batch_scan import BatchScan
+    from mqlake.kafka.columns import BatchColumns
+    from mqlake.kafka.verify_rows import EntryColumns
 
 
 class SegmentReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,9 +110,7 @@ def verify_segment(
     pass_ = _Pass(segment, deep)
     position = 0
     while position < segment.size:
-        walk = segment.log.batches(position, check=True)
-        for batch in walk:
-            pass_.take_in(batch)
+        walk = pass_.go_over(position)
         position = walk.position
         if position >= segment.size:
             break
@@ -124,10 +133,55 @@ class _Pass:
         self._batches = self._records = 0
         self._next_offset = segment.base_offset
         self._largest = NO_TIMESTAMP
-        self._offsets, self._times = segment.offset_index.all(), segment.time_index.all()
         self._aborted = segment.transaction_index.entries
         self._checked_offsets = self._checked_times = self._checked_markers = 0
-        self._check_order()
+        self._entries: tuple[EntryColumns, EntryColumns] | None = None
+
+    @cached_property
+    def _offsets(self) -> list[OffsetPosition]:
+        return self._segment.offset_index.all()
+
+    @cached_property
+    def _times(self) -> list[TimestampOffset]:
+        return self._segment.time_index.all()
+
+    def go_over(self, position: int) -> BatchWalk | BatchScan:
+        """Check the good batches from a position on; return the walk that has ended."""
+        log = self._segment.log
+        if not is_compiled(log.file, position):
+            walk = log.batches(position, check=True)
+            for batch in walk:
+                self.take_in(batch)
+            return walk
+        from mqlake.kafka.batch_scan import BatchScan
+
+        scan = BatchScan(log.file, position)
+        for batches in scan:
+            self.take_in_rows(batches.rows)
+        return scan
+
+    def take_in_rows(self, rows: BatchColumns) -> None:
+        """Check the next good batches, as rows: at once, as long as all is well with them."""
+        from mqlake.kafka.batch_scan import each
+        from mqlake.kafka.verify_rows import VerifiedRows
+
+        seen = VerifiedRows(rows, self._largest)
+        offsets = times = None
+        if not self._deep and seen.are_sound(self._next_offset, self._segment.base_offset):
+            offset_entries, time_entries = self._entry_columns()
+            offsets = seen.good_offset_entries(offset_entries, self._checked_offsets)
+            times = seen.good_time_entries(time_entries, self._checked_times)
+        if offsets is None or times is None:
+            for batch in each(rows):
+                self.take_in(batch)
+            return
+        self._batches += len(rows)
+        self._records += seen.records
+        self._next_offset = seen.next_offset
+        self._largest = seen.largest
+        self._checked_offsets, self._checked_times = offsets, times
+        for batch in each(seen.control):
+            self._check_markers(batch)
 
     def take_in(self, batch: Batch) -> None:
         """Check the next good batch."""
@@ -152,6 +206,10 @@ class _Pass:
     def finish(self) -> SegmentReport:
         """Report the entries that point beyond the last batch, and return everything."""
         segment = self._segment
+        found, self._damage = self._damage, []
+        if not (self._entries and all(entries.are_ordered for entries in self._entries)):
+            self._check_order()
+        self._damage += found
         self._check_offset_entries(None)
         self._check_time_entries(None)
         self._check_markers(None)
@@ -189,6 +247,14 @@ class _Pass:
             return str(error)
         return None
 
+    def _entry_columns(self) -> tuple[EntryColumns, EntryColumns]:
+        if self._entries is None:
+            from mqlake.kafka.verify_rows import offset_entries, time_entries
+
+            segment = self._segment
+            self._entries = offset_entries(segment.offset_index), time_entries(segment.time_index)
+        return self._entries
+
     def _check_order(self) -> None:
         for number, (before, after) in enumerate(pairwise(self._offsets), 1):
             if after.offset <= before.offset or after.position <= before.position:
@@ -199,7 +265,7 @@ class _Pass:
 
     def _check_offset_entries(self, batch: Batch | None) -> None:
         """Check the entries up to the position of a batch, or all that are left."""
-        for number in range(self._checked_offsets, len(self._offsets)):
+        for number in range(self._checked_offsets, self._segment.offset_index.entries):
             entry = self._offsets[number]
             if batch is not None and entry.position > batch.position:
                 return
@@ -210,7 +276,7 @@ class _Pass:
 
     def _check_time_entries(self, batch: Batch | None) -> None:
         """Check the entries up to the last offset of a batch, or all that are left."""
-        for number in range(self._checked_times, len(self._times)):
+        for number in range(self._checked_times, self._segment.time_index.entries):
             entry = self._times[number]
             if batch is not None and entry.offset > batch.last_offset:
                 return

@@ -77,8 +77,11 @@ def decode_header(data: bytes | bytearray | memoryview, at: int, position: int) 
         base_offset, length, epoch, magic, crc, attributes, last_delta, base_timestamp,
         max_timestamp, producer_id, producer_epoch, base_sequence, count,
     ) = HEADER.unpack_from(data, at)  # fmt: skip
+    last_offset = base_offset + last_delta
+    if not -MAX_LONG <= last_offset <= MAX_LONG:
+        last_offset = _wrapped(last_offset)
     return Batch(
-        position, LOG_OVERHEAD + length, magic, base_offset, base_offset + last_delta, epoch, crc,
+        position, LOG_OVERHEAD + length, magic, base_offset, last_offset, epoch, crc,
         attributes, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence,
         count,
     )  # fmt: skip
@@ -140,7 +143,7 @@ def _decode_records(batch: Batch, body: bytes) -> tuple[list[Record], int]:  # n
             delta, at = decode_varlong(body, at)
         timestamp = base_timestamp + delta
         if not -MAX_LONG <= timestamp <= MAX_LONG:
-            timestamp = (timestamp + _LONG // 2) % _LONG - _LONG // 2
+            timestamp = _wrapped(timestamp)
         delta = body[at]
         if delta < 0x80:
             delta, at = delta >> 1 ^ -(delta & 1), at + 1
@@ -180,6 +183,11 @@ def _decode_records(batch: Batch, body: bytes) -> tuple[list[Record], int]:  # n
             timestamp = append_time
         records.append(Record(offset, timestamp, kind, epoch, key, value, headers, is_control))
     return records, at
+
+
+def _wrapped(number: int) -> int:
+    """Return what Java's sum of two longs is."""
+    return (number + _LONG // 2) % _LONG - _LONG // 2
 
 
 def _decode_headers(

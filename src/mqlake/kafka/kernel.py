@@ -1,0 +1,52 @@
+"""Whether compiled kernels go over a log, or their readable twin in plain Python.
+
+Both say the same. MQLAKE_KERNEL=compiled|reference decides; without it, plain Python does what it
+has done before the kernels would be loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mqlake.errors import MqlakeError
+from mqlake.kafka.batch_walk import BatchWalk
+from mqlake.storage.protocol import ReadableFile
+
+_KERNELS = "mqlake.kafka.compiled.batches"
+
+# What loading Numba and the kernels takes, and a batch in plain Python; measured, in seconds.
+_LOADING = 0.35
+_BATCH = 8e-6
+_SAMPLE = 32
+
+
+class _Spent:
+    seconds = 0.0
+
+
+def is_compiled(file: ReadableFile, start: int = 0) -> bool:
+    """Say whether compiled kernels are to go over a log from a position on.
+
+    Estimated by its first batches; what plain Python has gone over before counts, too, so that many
+    small logs are as good a reason as a large one.
+
+    Raises:
+        MqlakeError: MQLAKE_KERNEL names no kernels.
+    """
+    name = os.environ.get("MQLAKE_KERNEL")
+    if name:
+        if name not in ("compiled", "reference"):
+            raise MqlakeError(
+                f'no kernels called {name!r}; MQLAKE_KERNEL is "compiled" or "reference"'
+            )
+        return name == "compiled"
+    if _KERNELS in sys.modules:
+        return True
+    walk = BatchWalk(file, start)
+    count = sum(1 for _ in zip(range(_SAMPLE), walk, strict=False))
+    if not count:
+        return False
+    mean = (walk.position - start) / count
+    _Spent.seconds += (file.size - start) / mean * _BATCH
+    return _Spent.seconds > _LOADING

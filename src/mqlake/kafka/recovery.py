@@ -1,0 +1,116 @@
+"""The walk of a recovery: indexes, producers and leader epochs from a segment's batches.
+
+Kafka: `LogSegment.recover`. Rules: docs/formats/kafka/log_file.md, "Recovery".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqlake.errors import FormatError
+from mqlake.formats.kafka.batch import CONTROL, MAGIC_V2, MAX_INT, TRANSACTIONAL, Batch
+from mqlake.kafka.errors import OffsetOverflowError
+from mqlake.kafka.index_builder import IndexBuilder
+from mqlake.kafka.kernel import is_compiled
+from mqlake.kafka.leader_epochs import LeaderEpochs
+from mqlake.kafka.log_file import LogFile
+from mqlake.kafka.producer_state import ProducerState
+from mqlake.kafka.transaction_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from mqlake.kafka.columns import BatchColumns
+
+
+class Recovery:
+    """What one walk brings forward.
+
+    Attributes:
+        valid: bytes of good log seen so far.
+        fault: why the walk ended before the log did; None for a log that is merely torn.
+    """
+
+    def __init__(
+        self,
+        log: LogFile,
+        base_offset: int,
+        index: IndexBuilder,
+        transactions: TransactionIndex,
+        producers: ProducerState,
+        epochs: LeaderEpochs,
+    ) -> None:
+        self.valid = 0
+        self.fault: str | None = None
+        self._log = log
+        self._base_offset = base_offset
+        self._index = index
+        self._transactions = transactions
+        self._producers = producers
+        self._epochs = epochs
+
+    def run(self) -> None:
+        """Go over all good batches.
+
+        Raises:
+            OffsetOverflowError, InvalidOffsetError, FullIndexError, TransactionStateError: a batch
+                that is whole but cannot be in this segment.
+        """
+        if is_compiled(self._log.file):
+            from mqlake.kafka.batch_scan import BatchScan
+
+            scan = BatchScan(self._log.file)
+            for batches in scan:
+                self._take_in_rows(batches.rows)
+                if self.fault is not None:
+                    return
+            self.fault = scan.fault
+        else:
+            walk = self._log.batches(check=True)
+            for batch in walk:
+                self._take_in(batch)
+                if self.fault is not None:
+                    return
+            self.fault = walk.fault
+
+    def _take_in(self, batch: Batch) -> None:
+        if not 0 <= batch.last_offset - self._base_offset <= MAX_INT:
+            raise OffsetOverflowError(
+                f"{self._log.name}: offset {batch.last_offset} is not within 2^31 of the base"
+                f" {self._base_offset}"
+            )
+        self._index.add(batch)
+        self.valid = batch.end
+        if batch.magic < MAGIC_V2:
+            return
+        self._epochs.take_in(batch)
+        try:
+            aborted = self._producers.update(batch, self._log.records)
+        except FormatError as error:
+            self.fault = str(error)
+            return
+        if aborted is not None:
+            self._transactions.append(aborted)
+
+    def _take_in_rows(self, rows: BatchColumns) -> None:
+        if not self._is_plain(rows):
+            from mqlake.kafka.batch_scan import each
+
+            for batch in each(rows):
+                self._take_in(batch)
+                if self.fault is not None:
+                    return
+            return
+        self._index.add_rows(rows)
+        self._epochs.take_in_rows(rows)
+        self._producers.update_rows(rows)
+        self.valid = int(rows["position"][-1]) + int(rows["size"][-1])
+
+    def _is_plain(self, rows: BatchColumns) -> bool:
+        """Say whether nothing but the order of the batches can be wrong with them."""
+        offsets = rows["last_offset"]
+        return (
+            not self._producers.has_open_transaction()
+            and not (rows["attributes"] & (TRANSACTIONAL | CONTROL)).any()
+            and int(rows["magic"].min()) >= MAGIC_V2
+            and int(offsets.min()) >= self._base_offset
+            and int(offsets.max()) <= self._base_offset + MAX_INT
+        )
