@@ -98,13 +98,13 @@ class Expectation:
             ViolationError: something is missing, or there is something that was never sent.
         """
         needed = self.acknowledged if crash is Crash.KILL else self.durable
-        require(needed <= found.numbers, lambda: f"lost: messages {sorted(needed - found.numbers)}")
-        extra = found.numbers - self.sent
-        require(not extra, lambda: f"messages that were not sent yet: {sorted(extra)}")
+        lost, extra = needed - found.numbers, found.numbers - self.sent
+        require(not lost, f"lost: messages {sorted(lost)}")
+        require(not extra, f"messages that were not sent yet: {sorted(extra)}")
         for name, value in self.highest.items():
             least = self.kept.get(name, 0)
             there = found.values.get(name, 0)
-            require(least <= there <= value, lambda: f"{name} is {there}, not {least} … {value}")
+            require(least <= there <= value, f"{name} is {there}, not {least} … {value}")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class ViolationError(AssertionError):
     """Something that must hold after each crash does not."""
 
 
-def require(holds: bool, what: object) -> None:
-    """Raise a violation unless it holds; `what` may be a function that says what."""
+def require(holds: bool, what: str) -> None:
+    """Raise a violation unless it holds."""
     if not holds:
-        raise ViolationError(what() if callable(what) else what)
+        raise ViolationError(what)

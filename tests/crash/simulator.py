@@ -31,6 +31,7 @@ from tests.crash.trace import (
 EMPTY = Snapshot({ROOT: {}}, {})
 START = 1_700_000_000_000
 TOLD = 10
+FULL = Limits()
 PLAIN = Limits(exhaustive=1, single=0, samples=0)
 
 AGAIN = Limits(exhaustive=4, single=1, samples=1)
@@ -115,7 +116,7 @@ class Plan:
     """
 
     seed: int = 0
-    limits: Limits = Limits()
+    limits: Limits = FULL
     every: int = 1
     again: int = 50
     only: str | None = None

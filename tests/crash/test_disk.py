@@ -17,6 +17,7 @@ from tests.crash.disk import RecordedDisk
 from tests.crash.images import Limits, PowerCuts
 from tests.crash.pending import PendingDisk
 from tests.crash.simulator import EMPTY
+from tests.crash.trace import MakeFile, Resize, Sync, SyncNames, Write
 from tests.hostile.disk import sandbox, tree
 
 Operation = Callable[[OwnedDirectory], object]
@@ -163,8 +164,6 @@ def test_what_is_synced_is_certain() -> None:
 
 def test_a_failed_sync_stays_in_doubt() -> None:
     """Linux takes pages for clean whose writing failed: no later sync writes them."""
-    from tests.crash.trace import MakeFile, Resize, Sync, SyncNames, Write  # noqa: PLC0415
-
     pending = PendingDisk(EMPTY)
     start = [MakeFile(0, "file", 1), Resize(1, 1024), Sync(1), SyncNames(0)]
     for step in (*start, Write(1, 0, b"x", False), Sync(1, failed=True), Sync(1)):
@@ -183,8 +182,8 @@ def test_changes_must_be_announced_and_have_room() -> None:
         file.written(3, 1)
     with pytest.raises(AssertionError, match="was not called"):
         file.sync()
+    view = file.view()
     with pytest.raises(BufferError):
-        view = file.view()
         disk.truncate("file", 10)
     assert len(view) == 100
 
