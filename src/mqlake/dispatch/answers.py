@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Bytes, Longs
 
 SEARCH_ALLOWANCE = 64 << 20
 SEARCH_ALLOWANCE_RATE = 4
@@ -32,3 +35,35 @@ class Found(NamedTuple):
     """GOOD, BLANK (up to the segment's end), MORE (judge it with more bytes), or NOTHING."""
     spent: int
     """Bytes of bodies that were read in vain."""
+
+
+class Followed(NamedTuple):
+    """How far following the entries of a queue came."""
+
+    entries: int
+    """How many were gone through."""
+    rows: int
+    """How many rows were filled: one for each record, and for each entry without its record."""
+    messages: int
+    bytes: int
+    """Of the records, together with what the limits had before."""
+    verdict: int
+    """GOOD: no entries are left, or a limit is reached; MORE: the next one's record is in another
+    segment."""
+
+
+class MessageColumns(NamedTuple):
+    """The columns of `mqlake.dispatch.arrow`, one buffer after the other, each aligned."""
+
+    is_text: bool
+    """Whether all text is UTF-8, and there are columns."""
+    data: Bytes
+    """What was to be left free, then the buffers."""
+    spans: Longs
+    """i8[n, 2]: position behind what was left free, and length, of each of Arrow's buffers."""
+    rows: int
+    untagged: int
+    pairs: int
+    """Of names and values, in the properties of all rows."""
+    keys: int
+    """Of all rows."""

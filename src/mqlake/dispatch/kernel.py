@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-from mqlake.dispatch.answers import Found, Walk
+from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
 from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
+from mqlake.dispatch.queue_read import EntryColumns, Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.errors import MqlakeError
 
@@ -52,6 +53,21 @@ class Kernel(Protocol):
 
     def group(self, records: RecordColumns, queues: int) -> tuple[Bytes, Longs, Longs]:
         """Return consume-queue entries by queue: see `mqlake.dispatch.queue_entries.group`."""
+        ...
+
+    def follow(
+        self,
+        entries: Bytes,
+        first: int,
+        part: Part,
+        wanted: Wanted,
+        limits: Limits,
+        rows: EntryColumns,
+    ) -> Followed:
+        """Fill a row for each of a queue's entries that is wanted; the first has offset `first`.
+
+        Until a limit is reached or a record lies in another segment. `rows` has room for all.
+        """
         ...
 
     def insert_entries(
@@ -120,6 +136,10 @@ class Kernel(Protocol):
 
         (starts i4[n + 1], positions of names, their lengths, positions of values, their lengths)
         """
+        ...
+
+    def message_columns(self, buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> MessageColumns:
+        """Return all columns of records that are good, behind `lead` bytes."""
         ...
 
 

@@ -7,3 +7,6 @@ MORE = -1
 
 NOTHING = -2
 """A search found no record."""
+
+OTHER = -3
+"""The record is good, but not the one of this queue entry: another topic, queue or queue offset."""

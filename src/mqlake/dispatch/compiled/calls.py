@@ -9,15 +9,18 @@ import secrets
 
 import numpy as np
 
-from mqlake.dispatch.answers import Found, Walk
+from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
 from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import index_entries as _index_entries
+from mqlake.dispatch.compiled import messages as _messages
 from mqlake.dispatch.compiled import queue_entries as _queue_entries
+from mqlake.dispatch.compiled import queue_read as _queue_read
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
 from mqlake.dispatch.compiled import values as _values
+from mqlake.dispatch.queue_read import TOPIC_LEAD, EntryColumns, Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
 
 _SEED = np.uint64(secrets.randbits(64))
@@ -100,6 +103,29 @@ def _reserve_slots(table: QueueTable, queues: int) -> None:
         _queues.fill_slots(table.slots, table.queues, table.arena, len(table), table.seed)
 
 
+def follow(
+    entries: Bytes, first: int, part: Part, wanted: Wanted, limits: Limits, rows: EntryColumns
+) -> Followed:
+    return Followed(
+        *_queue_read.follow(
+            entries,
+            first,
+            part.buffer,
+            part.base,
+            part.low,
+            part.high,
+            wanted.padded_topic,
+            TOPIC_LEAD,
+            wanted.queue_id,
+            wanted.by_code,
+            wanted.codes,
+            *limits,
+            wanted.crc,
+            rows,
+        )
+    )
+
+
 def insert_entries(
     buffer: Bytes,
     slots: int,
@@ -126,3 +152,8 @@ def property_spans(
     buffer: Bytes, at: Longs, lengths: Ints
 ) -> tuple[Ints, Longs, Ints, Longs, Ints]:
     return _values.property_spans(buffer, at, lengths, _SEED)
+
+
+def message_columns(buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> MessageColumns:
+    is_text, data, spans, counts = _messages.columns(buffer, at, sizes, lead, _SEED)
+    return MessageColumns(is_text, data, spans, *counts)

@@ -26,6 +26,8 @@ from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
 from mqlake.dispatch.compiled.utf8 import first_bytes, is_valid
 from mqlake.formats import host, properties
 
+_LEAST_PAIR = 4
+"""Bytes of the shortest property: a name, a value, and a separator behind each."""
 _SPACE = ord(properties.KEY_SEPARATOR)
 _DOT, _COLON, _OPEN, _CLOSE, _ZERO = (ord(character) for character in ".:[]0")
 _LONGEST_HOST = len("[]:") + len("ffff:") * 8 - 1 + len("4294967295")
@@ -34,8 +36,6 @@ _OFFSET_SIZE = 8
 _V4_SIZE, _V6_SIZE = host.V4_SIZE, host.V6_SIZE
 _ADDRESS_V4 = host.V4_SIZE - 4
 _PORTS_ADDRESS_V6 = host.V6_SIZE - 4
-_MAX_PAIRS = properties.MAX_LENGTH // 4 + 1
-_NAME_SLOTS = 1 << (2 * _MAX_PAIRS).bit_length()
 
 
 @kernel
@@ -202,7 +202,7 @@ def _place(
 
     `slots` is a hash table of the record's pairs; a slot counts if its stamp is this row's.
     """
-    mask = _NAME_SLOTS - 1
+    mask = len(slots) - 1
     slot = np.int64(bytes_hash(buffer, name_at, name_length, seed)) & mask
     while stamps[slot] == row:
         place = first + slots[slot]
@@ -223,12 +223,16 @@ def property_spans(buffer, at, lengths, seed):
     """
     buffer = borrow(buffer)
     starts = np.empty(len(at) + 1, np.int32)
-    most = np.int64(len(at))
+    most, longest = np.int64(len(at)), np.int64(0)
     for row in range(len(at)):
-        most += lengths[row] // 4
+        most += lengths[row] // _LEAST_PAIR
+        longest = max(longest, np.int64(lengths[row]))
+    name_slots = 2
+    while name_slots < 2 * (longest // _LEAST_PAIR + 1):
+        name_slots *= 2
     name_at_of, name_length_of = np.empty(most, np.int64), np.empty(most, np.int32)
     value_at_of, value_length_of = np.empty(most, np.int64), np.empty(most, np.int32)
-    slots, stamps = np.empty(_NAME_SLOTS, np.int32), np.full(_NAME_SLOTS, -1, np.int32)
+    slots, stamps = np.empty(name_slots, np.int32), np.full(name_slots, -1, np.int32)
     count = 0
     starts[0] = 0
     for row in range(len(at)):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from mqlake.dispatch.reference.describe import describe
 from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entries, relink
+from mqlake.dispatch.reference.messages import message_columns
 from mqlake.dispatch.reference.queue_entries import group
+from mqlake.dispatch.reference.queue_read import follow
 from mqlake.dispatch.reference.records import search, walk
 from mqlake.dispatch.reference.scan import scan_records
 from mqlake.dispatch.reference.values import (
@@ -25,6 +27,7 @@ __all__ = [
     "are_text",
     "copy_spans",
     "describe",
+    "follow",
     "gather_i32",
     "gather_i64",
     "group",
@@ -32,6 +35,7 @@ __all__ = [
     "insert_entries",
     "key_spans",
     "lookup_entries",
+    "message_columns",
     "message_ids",
     "property_spans",
     "relink",

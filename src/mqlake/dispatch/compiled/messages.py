@@ -1,0 +1,169 @@
+"""All columns of a few records in one call (`mqlake.dispatch.messages`).
+
+The arrays are those of `mqlake.dispatch.arrow`, one buffer after the other as an Arrow message
+lays them out: for so few rows, a call for each array would cost more than its work.
+"""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.compiled.jit import inlined, kernel
+from mqlake.dispatch.compiled.memory import BLOCK, borrow, copy, load_i32, load_i64
+from mqlake.dispatch.compiled.properties import find_properties
+from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
+from mqlake.dispatch.compiled.values import (
+    are_text,
+    copy_spans,
+    host_texts,
+    key_spans,
+    message_ids,
+    property_spans,
+)
+from mqlake.formats import host, record, sys_flag
+from mqlake.formats.record import Fault
+
+_GOOD = int(Fault.GOOD)
+_BORN_HOST_V6, _STORE_HOST_V6 = sys_flag.BORN_HOST_V6, sys_flag.STORE_HOST_V6
+_V4_SIZE, _V6_SIZE = host.V4_SIZE, host.V6_SIZE
+_BODY_CRC_AT, _QUEUE_ID_AT, _FLAG_AT = record.BODY_CRC_AT, record.QUEUE_ID_AT, record.FLAG_AT
+_QUEUE_OFFSET_AT, _PHYSICAL_OFFSET_AT = record.QUEUE_OFFSET_AT, record.PHYSICAL_OFFSET_AT
+_SYS_FLAG_AT, _BORN_TIMESTAMP_AT = record.SYS_FLAG_AT, record.BORN_TIMESTAMP_AT
+_BORN_HOST_AT, _MIN_SIZE = record.BORN_HOST_AT, record.MIN_SIZE
+_ALIGNMENT = 8
+
+
+@inlined
+def _bitmap(lengths):
+    """Return Arrow's validity bits of what has a length, and how many have none."""
+    bits, nulls = np.zeros((len(lengths) + 7) // 8, np.uint8), 0
+    for row in range(len(lengths)):
+        if lengths[row] > 0:
+            bits[row >> 3] |= np.uint8(1 << (row & 7))
+        else:
+            nulls += 1
+    return bits, nulls
+
+
+@inlined
+def _join(parts, lead):
+    """Return the parts behind `lead` bytes, each aligned; and position and length of each."""
+    spans = np.empty((len(parts), 2), np.int64)
+    end = np.int64(0)
+    for number, part in enumerate(parts):
+        spans[number, 0], spans[number, 1] = end, len(part)
+        end += (len(part) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+    joined = np.zeros(lead + end, np.uint8)
+    for number, part in enumerate(parts):
+        copy(joined, lead + spans[number, 0], part, 0, len(part))
+    return joined, spans
+
+
+@kernel
+def columns(buffer, at, sizes, lead, seed):
+    """Return (whether all is text, the columns behind `lead` bytes, spans, counts).
+
+    spans: i8[n, 2], position behind `lead` and length of each of Arrow's buffers.
+    counts: rows, rows without tags, pairs in properties, keys.
+    """
+    buffer = borrow(buffer)
+    count = len(at)
+    starts, copied = copy_spans(buffer, at, sizes)
+    data = np.zeros(len(copied) + BLOCK, np.uint8)
+    copy(data, 0, copied, 0, len(copied))
+
+    queue_id, queue_offset = np.empty(count, np.int32), np.empty(count, np.int64)
+    physical_offset, size = np.empty(count, np.int64), np.empty(count, np.int32)
+    body_crc, flags = np.empty(count, np.int32), np.empty(count, np.int32)
+    flag, born = np.empty(count, np.int32), np.empty(count, np.int64)
+    stored, times = np.empty(count, np.int64), np.empty(count, np.int32)
+    prepared = np.empty(count, np.int64)
+    born_host_at, born_v6 = np.empty(count, np.int64), np.empty(count, np.bool_)
+    store_host_at, store_v6 = np.empty(count, np.int64), np.empty(count, np.bool_)
+    offset_at = np.empty(count, np.int64)
+    topic_at, topic_length = np.empty(count, np.int64), np.empty(count, np.int32)
+    body_at, body_length = np.empty(count, np.int64), np.empty(count, np.int32)
+    properties_at, properties_length = np.empty(count, np.int64), np.empty(count, np.int32)
+    tags_at, tags_length = np.empty(count, np.int64), np.empty(count, np.int32)
+    words_at, words_length = np.empty(count, np.int64), np.empty(count, np.int32)
+    is_good = True
+    for row in range(count):
+        start = np.int64(starts[row])
+        is_good = sizes[row] >= _MIN_SIZE and load_i32(data, start) == sizes[row]
+        if not is_good:
+            break
+        fault, body, length, topic, topic_size, found, found_size = lay_out(data, start)
+        is_good = fault == _GOOD and is_safe_topic(data, topic, topic_size)
+        if not is_good:
+            break
+        queue_id[row] = load_i32(data, start + _QUEUE_ID_AT)
+        queue_offset[row] = load_i64(data, start + _QUEUE_OFFSET_AT)
+        physical_offset[row] = load_i64(data, start + _PHYSICAL_OFFSET_AT)
+        size[row], body_crc[row] = sizes[row], load_i32(data, start + _BODY_CRC_AT)
+        flag[row], flags[row] = (
+            load_i32(data, start + _FLAG_AT),
+            load_i32(data, start + _SYS_FLAG_AT),
+        )
+        born[row] = load_i64(data, start + _BORN_TIMESTAMP_AT)
+        born_v6[row] = flags[row] & _BORN_HOST_V6 != 0
+        store_v6[row] = flags[row] & _STORE_HOST_V6 != 0
+        stored_at = start + _BORN_HOST_AT + (_V6_SIZE if born_v6[row] else _V4_SIZE)
+        stored[row] = load_i64(data, stored_at)
+        born_host_at[row], store_host_at[row] = start + _BORN_HOST_AT, stored_at + 8
+        host_end = stored_at + 8 + (_V6_SIZE if store_v6[row] else _V4_SIZE)
+        times[row], prepared[row] = load_i32(data, host_end), load_i64(data, host_end + 4)
+        offset_at[row] = start + _PHYSICAL_OFFSET_AT
+        topic_at[row], topic_length[row] = topic, topic_size
+        body_at[row], body_length[row] = body, length
+        properties_at[row], properties_length[row] = found, found_size
+        tags, words, _, _ = find_properties(data, found, found + found_size)
+        tags_at[row], tags_length[row] = tags
+        words_at[row], words_length[row] = words
+
+    nothing = np.empty(0, np.uint8)
+    is_text = is_good and are_text(data, properties_at, properties_length)
+    if not is_text:
+        return False, nothing, np.empty((0, 2), np.int64), (0, 0, 0, 0)
+    topics, born_hosts = (
+        copy_spans(data, topic_at, topic_length),
+        host_texts(data, born_host_at, born_v6),
+    )
+    store_hosts = host_texts(data, store_host_at, store_v6)
+    pairs = property_spans(data, properties_at, properties_length, seed)
+    names, values = copy_spans(data, pairs[1], pairs[2]), copy_spans(data, pairs[3], pairs[4])
+    tags_present, untagged = _bitmap(tags_length)
+    tag_texts = copy_spans(data, tags_at, tags_length)
+    words_starts, key_at, key_length = key_spans(data, words_at, words_length)
+    keys = copy_spans(data, key_at, key_length)
+    bodies = copy_spans(data, body_at, body_length)
+    ids = message_ids(data, store_host_at, store_v6, offset_at)
+    u8 = np.uint8
+    parts = (
+        *(nothing, topics[0].view(u8), topics[1]),
+        *(nothing, queue_id.view(u8)),
+        *(nothing, queue_offset.view(u8)),
+        *(nothing, physical_offset.view(u8)),
+        *(nothing, size.view(u8)),
+        *(nothing, body_crc.view(u8)),
+        *(nothing, flags.view(u8)),
+        *(nothing, flag.view(u8)),
+        *(nothing, born.view(u8)),
+        *(nothing, stored.view(u8)),
+        *(nothing, born_hosts[0].view(u8), born_hosts[1]),
+        *(nothing, store_hosts[0].view(u8), store_hosts[1]),
+        *(nothing, times.view(u8)),
+        *(nothing, prepared.view(u8)),
+        *(nothing, pairs[0].view(u8), nothing),
+        *(nothing, names[0].view(u8), names[1]),
+        *(nothing, values[0].view(u8), values[1]),
+        *(tags_present, tag_texts[0].view(u8), tag_texts[1]),
+        *(nothing, words_starts.view(u8)),
+        *(nothing, keys[0].view(u8), keys[1]),
+        *(nothing, bodies[0].view(u8), bodies[1]),
+        *(nothing, ids[0].view(u8), ids[1]),
+    )
+    joined, spans = _join(parts, lead)
+    return True, joined, spans, (count, untagged, len(pairs[1]), len(key_at))

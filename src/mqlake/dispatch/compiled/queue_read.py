@@ -1,0 +1,119 @@
+"""Follow consume-queue entries to their records (`mqlake.dispatch.queue_read`)."""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+from mqlake.dispatch.compiled.jit import inlined, kernel
+from mqlake.dispatch.compiled.memory import borrow, load_i32, load_i64
+from mqlake.dispatch.compiled.queues import equal_bytes
+from mqlake.dispatch.compiled.record import has_good_body, judge_frame, lay_out
+from mqlake.dispatch.verdict import MORE, OTHER
+from mqlake.formats import record
+from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.record import Fault
+
+_GOOD, _SIZE, _OFFSET, _CRC, _SHORT = (
+    int(fault) for fault in (Fault.GOOD, Fault.SIZE, Fault.OFFSET, Fault.CRC, Fault.SHORT)
+)
+_QUEUE_ID_AT, _QUEUE_OFFSET_AT = record.QUEUE_ID_AT, record.QUEUE_OFFSET_AT
+_PHYSICAL_OFFSET_AT = record.PHYSICAL_OFFSET_AT
+_ENTRY_SIZE, _SIZE_AT, _TAGS_CODE_AT = ENTRY_SIZE, 8, 8 + 4
+_HALF_INT = 1 << 31
+
+
+@inlined
+def _may_match(code, codes):
+    if code < -_HALF_INT or code >= _HALF_INT:
+        return True
+    for place in range(len(codes)):  # noqa: SIM110 (Numba knows no generators)
+        if codes[place] == code:
+            return True
+    return False
+
+
+@inlined
+def _judge(log, at, end, offset, size, topic, lead, queue_id, queue_offset, check_crc):
+    """Judge the record at position `at`; `topic` is the expected one, behind `lead` bytes."""
+    fault = judge_frame(log, at, end, end)
+    if fault != _GOOD:
+        return fault
+    fault, body_at, body_length, topic_at, topic_length, _, _ = lay_out(log, at)
+    if fault != _GOOD:
+        return fault
+    if load_i64(log, at + _PHYSICAL_OFFSET_AT) != offset:
+        return _OFFSET
+    if load_i32(log, at) != size:
+        return _SIZE
+    if (
+        topic_length != len(topic) - lead
+        or not equal_bytes(log, topic_at, topic, lead, topic_length)
+        or load_i32(log, at + _QUEUE_ID_AT) != queue_id
+        or load_i64(log, at + _QUEUE_OFFSET_AT) != queue_offset
+    ):
+        return OTHER
+    if check_crc and not has_good_body(log, at, body_at, body_length):
+        return _CRC
+    return _GOOD
+
+
+@kernel
+def follow(
+    entries,
+    first,
+    log,
+    base,
+    low,
+    high,
+    topic,
+    lead,
+    queue_id,
+    by_code,
+    codes,
+    messages,
+    total,
+    most,
+    most_bytes,
+    check_crc,
+    rows,
+):
+    """Return (entries gone through, rows filled, messages, bytes, GOOD or MORE)."""
+    entries, log, topic = borrow(entries), borrow(log), borrow(topic)
+    codes, rows = borrow(codes), borrow(rows)
+    filled, segment_end = 0, base + len(log)
+    end = min(segment_end, high) - base
+    count = len(entries) // _ENTRY_SIZE
+    for number in range(count):
+        place = number * _ENTRY_SIZE
+        offset = load_i64(entries, place)
+        size = load_i32(entries, place + _SIZE_AT)
+        if messages > 0 and (messages >= most or total + size > most_bytes):
+            return number, filled, messages, total, _GOOD
+        if by_code and not _may_match(load_i64(entries, place + _TAGS_CODE_AT), codes):
+            continue
+        if offset < low or offset >= high:
+            fault = _SHORT
+        elif offset < base or offset >= segment_end:
+            return number, filled, messages, total, MORE
+        else:
+            fault = _judge(
+                log,
+                offset - base,
+                end,
+                offset,
+                size,
+                topic,
+                lead,
+                queue_id,
+                first + number,
+                check_crc,
+            )
+        row = rows[filled]
+        row.queue_offset, row.physical_offset = first + number, offset
+        row.size, row.fault = size, fault
+        filled += 1
+        if fault == _GOOD:
+            messages += 1
+            total += size
+    return count, filled, messages, total, _GOOD

@@ -1,0 +1,147 @@
+"""A few records, wherever they lie, as one Arrow batch (docs/dispatch.md).
+
+`mqlake.dispatch.arrow` makes a call and an array for each column, which for a consumer's 32
+messages takes ten times as long as the values. Here one kernel writes all buffers one after the
+other, as the message of an Arrow stream has them; pyarrow reads that message without a copy. Only
+its head has to be filled in: it is the same for every batch but for lengths and positions.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from mqlake.dispatch.arrow import SCHEMA
+from mqlake.dispatch.batch import Bytes, Ints, Longs
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.formats import message_json, record
+
+_PREFIX = 8
+"""Bytes before the head: a mark, and the head's length."""
+
+# Flatbuffers, Arrow's Message.fbs: fields of Message, and of RecordBatch.
+_HEADER, _BODY_LENGTH = 2, 3
+_ROWS, _NODES, _BUFFERS = 0, 1, 2
+_LONG = struct.Struct("<q")
+
+
+def to_arrow(buffer: Bytes, at: Longs, sizes: Ints, kernel: Kernel | None = None) -> Any:
+    """Return records as a `pyarrow.RecordBatch` of `arrow.SCHEMA`; the values are copies.
+
+    Args:
+        buffer: the records were found good there.
+        at: their positions in the buffer; sizes: their bytes.
+    """
+    head = _head()
+    found = (kernel or load()).message_columns(buffer, at, sizes, len(head.template))
+    if not found.is_text:
+        return _slowly(buffer, at, sizes)
+    rows, pairs = found.rows, found.pairs
+    counts = [rows, 0] * head.arrays
+    for array, count in ((_ENTRIES, pairs), (_NAME, pairs), (_VALUE, pairs), (_KEY, found.keys)):
+        counts[2 * array] = count
+    counts[2 * _TAGS + 1] = found.untagged
+    data = found.data.data
+    data[: len(head.template)] = head.template
+    head.counts.pack_into(data, head.counts_at, *counts)
+    spans = found.spans.astype("<i8", copy=False).tobytes()
+    data[head.spans_at : head.spans_at + len(spans)] = spans
+    _LONG.pack_into(data, head.rows_at, rows)
+    _LONG.pack_into(data, head.body_length_at, len(data) - len(head.template))
+    return pa.ipc.read_record_batch(pa.py_buffer(found.data), SCHEMA)
+
+
+def _node_numbers() -> dict[str, int]:
+    """Return the number of each column among all arrays, those inside of others counted."""
+    numbers: dict[str, int] = {}
+    number = 0
+    for field in SCHEMA:
+        numbers[field.name] = number
+        number += 1 + _inner(field.type)
+    return numbers
+
+
+def _inner(kind: pa.DataType) -> int:
+    if pa.types.is_map(kind):
+        return 3  # entries, name, value
+    return 1 if pa.types.is_list(kind) else 0
+
+
+_NODE = _node_numbers()
+_ENTRIES, _NAME, _VALUE = (_NODE["properties"] + place for place in (1, 2, 3))
+_TAGS, _KEY = _NODE["tags"], _NODE["keys"] + 1
+
+
+class _Head(NamedTuple):
+    """What stands before the columns, and where in it what differs: positions in bytes."""
+
+    template: bytes
+    arrays: int
+    counts: struct.Struct
+    """Of each array: values, and nulls among them."""
+    counts_at: int
+    spans_at: int
+    """Of each buffer: position behind the head, and length."""
+    rows_at: int
+    body_length_at: int
+
+
+@cache
+def _head() -> _Head:
+    """Take the head of a batch that pyarrow has written.
+
+    It has a row and a body, since flatbuffers leave out what is 0.
+    """
+    kinds = [field.type for field in SCHEMA]
+    blank = [pa.array([_example(kind)], kind) for kind in kinds]
+    written = pa.RecordBatch.from_arrays(blank, schema=SCHEMA).serialize()
+    data = memoryview(written)
+    end = _PREFIX + struct.unpack_from("<i", data, 4)[0]
+    message = _pointed(data, _PREFIX)
+    batch = _pointed(data, _field(data, message, _HEADER))
+    nodes = _pointed(data, _field(data, batch, _NODES))
+    buffers = _pointed(data, _field(data, batch, _BUFFERS))
+    (arrays,) = struct.unpack_from("<I", data, nodes)
+    return _Head(
+        bytes(data[:end]),
+        arrays,
+        struct.Struct(f"<{2 * arrays}q"),
+        nodes + 4,
+        buffers + 4,
+        _field(data, batch, _ROWS),
+        _field(data, message, _BODY_LENGTH),
+    )
+
+
+def _example(kind: pa.DataType) -> Any:
+    if _inner(kind):
+        return []
+    return 0 if pa.types.is_integer(kind) or pa.types.is_timestamp(kind) else b""
+
+
+def _pointed(data: memoryview, at: int) -> int:
+    return at + struct.unpack_from("<I", data, at)[0]
+
+
+def _field(data: memoryview, table: int, number: int) -> int:
+    """Return where a field of a flatbuffer's table is."""
+    fields = table - struct.unpack_from("<i", data, table)[0]
+    return table + struct.unpack_from("<H", data, fields + 4 + 2 * number)[0]
+
+
+def _slowly(buffer: Bytes, at: Longs, sizes: Ints) -> Any:
+    """Return records with text that is not UTF-8, which is replaced as in Java."""
+    rows: list[dict[str, Any]] = []
+    for start, size in zip(at.tolist(), sizes.tolist(), strict=True):
+        one = record.decode(buffer[start : start + size].tobytes(), crc=False)
+        values = message_json.to_json(one)
+        pairs = list(one.properties.items())
+        more = {"body": one.body, "properties": pairs, "tags": one.tags, "keys": one.keys}
+        rows.append(values | more)
+    return pa.RecordBatch.from_pylist(rows, SCHEMA)
