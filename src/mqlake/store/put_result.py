@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from mqlake.errors import StoreError
 from mqlake.formats.message_id import encode_message_id
 
 
@@ -52,6 +53,10 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
         """Say whether all was put, and as durable as the settings promise."""
         return self.status is PutStatus.PUT_OK
 
+    def failed(self, status: PutStatus, reason: str) -> PutResult:
+        """Return what is answered where the message was put, but is not as durable as promised."""
+        return msgspec.structs.replace(self, status=status, reason=reason)
+
     @property
     def message_id(self) -> str:
         """Return the offset message id; of a batch all of them, joined by commas; "" for none."""
@@ -59,3 +64,16 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
             return ""
         offsets = self.offsets or (self.physical_offset,)
         return ",".join(encode_message_id(self.store_host, offset) for offset in offsets)
+
+
+class PutError(StoreError):
+    """A message was not put, or is not certain to survive.
+
+    Attributes:
+        result: with the status and the reason. Where it has a physical offset, the message is in
+            the log, and may be read one day.
+    """
+
+    def __init__(self, result: PutResult) -> None:
+        super().__init__(f"{result.status}: {result.reason}")
+        self.result = result
