@@ -1,0 +1,1 @@
+"""The Spark data source "rocketmq" over store directories (docs/spark-source.md)."""

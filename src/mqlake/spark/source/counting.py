@@ -1,0 +1,82 @@
+"""Count the messages that a query wants by a walk over the log, to cut it after so many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.spark.source.row_filter import RowFilter
+from mqlake.spark.source.stretches import Piece, Stretch, in_segments
+from mqlake.store.segments import CommitLog
+
+
+def cuts(log: CommitLog, stretch: Stretch, wanted: RowFilter, most: int) -> Iterator[int]:
+    """Yield where to cut a stretch so that each part has at most `most` of the wanted messages.
+
+    Bodies are not checked: a damaged one counts, too. Cuts are boundaries within the stretch.
+    """
+    room = most
+    for piece in in_segments(log, [stretch]):
+        for batch in _batches(log, piece):
+            chosen = wanted.choose(batch).records
+            ends: list[int] = (chosen["physical_offset"] + chosen["size"]).tolist()
+            while len(ends) > room:
+                yield ends[room - 1]
+                ends, room = ends[room:], most
+            room -= len(ends)
+
+
+def count(log: CommitLog, stretch: Stretch, wanted: RowFilter, enough: int) -> int:
+    """Return how many wanted messages a stretch has; stops at `enough`."""
+    found = 0
+    for piece in in_segments(log, [stretch]):
+        for batch in _batches(log, piece):
+            found += len(wanted.choose(batch).records)
+            if found >= enough:
+                return found
+    return found
+
+
+def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
+    """Return where a record starts at or behind a position, walking from a boundary before it.
+
+    None where only a search could tell.
+    """
+    for piece in list(in_segments(log, [(start, position)]))[-1:]:
+        file = log.file(_segment(log, piece))
+        if file is None:
+            return None
+        end = piece.end
+        scan = SegmentScan(
+            file, piece.base, piece.start, end, exact=True, crc=False, want=Want.LOCATE
+        )
+        for _ in scan:
+            pass
+        return None if scan.gaps and scan.gaps[-1].open else scan.stop
+    return None
+
+
+def _batches(log: CommitLog, piece: Piece) -> Iterator[Batch]:
+    file = log.file(_segment(log, piece))
+    if file is not None:
+        yield from SegmentScan(
+            file,
+            piece.base,
+            piece.start,
+            piece.end,
+            exact=True,
+            crc=False,
+            want=Want.EXPORT,
+            limit=piece.end,
+        )
+
+
+def _segment(log: CommitLog, piece: Piece):  # noqa: ANN202
+    segment = log.segment_at(piece.start)
+    assert segment is not None
+    return segment
+
+

@@ -1,0 +1,28 @@
+"""The data source "rocketmq" (docs/spark-source.md)."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from mqlake.spark.source.columns import spark_schema
+from mqlake.spark.source.options import read_options
+
+
+class RocketMQDataSource(DataSource):
+    """Messages of RocketMQ store directories as rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `format` takes."""
+        return "rocketmq"
+
+    def schema(self) -> StructType:
+        """Return the columns that options ask for; raises FormatError for options that are wrong."""
+        return spark_schema(read_options(self.options).columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads a batch query."""
+        from mqlake.spark.source import batch
+
+        return batch.reader(read_options(self.options, streaming=False), schema)

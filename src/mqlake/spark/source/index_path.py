@@ -1,0 +1,68 @@
+"""Find messages through the index files (access path "index").
+
+An index knows topic and key together. What no index file covers is read as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mqlake.formats.config import Topics
+from mqlake.formats.index_file import index_key
+from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.conditions import Selection, key_texts, wants_topic
+from mqlake.spark.source.place import OpenStore
+from mqlake.spark.source.stretches import Stretch, join
+from mqlake.store.config_files import read_config
+from mqlake.store.index_files import IndexFiles
+from mqlake.store.log_scan import head_at
+from mqlake.store.queue_files import topic_names
+
+_MOST_LOOKUPS = 20_000
+_MOST_FOUND = 100_000
+
+
+def find(
+    store: OpenStore, boundaries: Boundaries, selection: Selection, stretch: Stretch
+) -> list[Stretch] | None:
+    """Return what of a stretch may have the wanted keys; None where scanning is as good."""
+    keys = key_texts(selection)
+    if keys is None or not store.directory.names("index"):
+        return None
+    index = store.snapshot.index
+    topics = [topic for topic in _topics(store) if wants_topic(selection, topic)]
+    if len(topics) * len(keys) * len(index.files) > _MOST_LOOKUPS:
+        return None
+    found = _records(store, index, [index_key(topic, key) for topic in topics for key in keys])
+    if found is None:
+        return None
+    gaps = [
+        (boundaries.at_or_before(first), last) for first, last in index.gaps(*stretch)
+    ]
+    return join([*found, *((max(first, stretch[0]), last) for first, last in gaps)])
+
+
+def _topics(store: OpenStore) -> set[str]:
+    """Return all topics; one whose queue files are all lost is still in the settings."""
+    settings = read_config(store.directory, Topics)
+    known = set(topic_names(store.directory))
+    known.update(settings.topic_config_table if settings else ())
+    known.update(topic for topic, _ in store.snapshot.undispatched.bounds)
+    return known
+
+
+def _records(
+    store: OpenStore, index: IndexFiles, wanted: Iterable[str]
+) -> list[Stretch] | None:
+    """Return the records that the index names for some texts, None if there are too many."""
+    found: dict[int, Stretch] = {}
+    for text in wanted:
+        for file in index.files:
+            for entry in file.entries(text):
+                at = entry.physical_offset
+                head = None if at in found else head_at(store.log, at)
+                if head is not None:
+                    found[at] = at, at + head.size
+                if len(found) > _MOST_FOUND:
+                    return None
+    return list(found.values())

@@ -1,0 +1,134 @@
+"""Find the queue offsets at which a query starts and ends."""
+
+from __future__ import annotations
+
+import logging
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.spark.source.conditions import (
+    MOST,
+    AnyText,
+    HasKey,
+    InQueues,
+    Interval,
+    Selection,
+    TopicMatches,
+    wants_topic,
+)
+from mqlake.spark.source.options import Limit, ReadOptions
+from mqlake.spark.source.place import OpenStore
+from mqlake.spark.source.queue_json import EARLIEST, LATEST, Numbers
+from mqlake.store.log_scan import Queue
+from mqlake.store.queue_files import topic_names
+from mqlake.store.time_search import Boundary, offset_by_time
+
+log = logging.getLogger("mqlake.spark.source")
+
+
+def subscription(options: ReadOptions) -> Selection:
+    """Return what options want of messages, but for where queues start and end."""
+    found: list[AnyText | TopicMatches | InQueues | HasKey] = []
+    if options.topics is not None:
+        found.append(AnyText("topic", options.topics))
+    if options.topic_pattern is not None:
+        found.append(TopicMatches(options.topic_pattern))
+    if options.queues is not None:
+        found.append(InQueues(dict.fromkeys(options.queues, (0, MOST)), others=False))
+    if options.tags is not None:
+        found.append(AnyText("tags", options.tags))
+    if options.keys is not None:
+        found.append(HasKey(options.keys))
+    return tuple(found)
+
+
+def batch_ranges(store: OpenStore, options: ReadOptions) -> Selection:
+    """Return the condition that starting and ending options of a batch query make; () for none.
+
+    Raises:
+        FormatError: a queue is named that is not subscribed to.
+        StoreError: an offset is out of range, or no message is from a time on, and that is not
+            tolerated.
+    """
+    starts = offsets_of(store, options, options.starting, "starting")
+    ends = offsets_of(store, options, options.ending, "ending")
+    ranges: dict[Queue, Interval] = {
+        queue: (starts.get(queue, 0), ends.get(queue, MOST)) for queue in {**starts, **ends}
+    }
+    return (InQueues(ranges, others=True),) if ranges else ()
+
+
+def offsets_of(store: OpenStore, options: ReadOptions, limit: Limit, side: str) -> Numbers:
+    """Return a queue offset for each queue that does not start, or end, where there is no limit."""
+    _check_subscribed(options, limit, side)
+    if limit.timestamp is not None:
+        times = dict.fromkeys(_subscribed(store, options), limit.timestamp)
+        return _by_time(store, options, times, side)
+    if limit.timestamps is not None:
+        return _by_time(store, options, limit.timestamps, side)
+    found: Numbers = {}
+    for queue, offset in (limit.offsets or {}).items():
+        if offset == LATEST and side == "starting":
+            found[queue] = store.snapshot.queue_range(*queue)[1]
+        elif offset not in (EARLIEST, LATEST):
+            found[queue] = _in_range(store, options, queue, offset, side)
+    return found
+
+
+def _by_time(store: OpenStore, options: ReadOptions, times: Numbers, side: str) -> Numbers:
+    found: Numbers = {}
+    for queue, time in times.items():
+        view = store.snapshot.view(*queue)
+        offset = offset_by_time(view, time, Boundary.LOWER)
+        if offset < view.max_offset:
+            found[queue] = offset
+        elif side == "starting":
+            if not options.latest_if_none:
+                raise StoreError(
+                    f"{queue[0]}-{queue[1]}: no message is from {time} or later; set "
+                    "startingOffsetsByTimestampStrategy to latest to start behind the last one"
+                )
+            found[queue] = offset
+    return found
+
+
+def _in_range(
+    store: OpenStore, options: ReadOptions, queue: Queue, offset: int, side: str
+) -> int:
+    low, high = store.snapshot.queue_range(*queue)
+    if not low <= offset <= high:
+        data_loss(
+            options,
+            f"{side}Offsets: {queue[0]}-{queue[1]} has offsets {low} to {high}, not {offset}",
+        )
+    return min(max(offset, low), high)
+
+
+def data_loss(options: ReadOptions, what: str) -> None:
+    """Raise, or log where losses are tolerated, that messages a query wants are not there."""
+    if options.fail_on_data_loss:
+        raise StoreError(f"{what}; set failOnDataLoss to false to go on without what is lost")
+    log.warning("%s", what)
+
+
+def _check_subscribed(options: ReadOptions, limit: Limit, side: str) -> None:
+    wanted = subscription(options)
+    for queue in limit.queues:
+        is_assigned = options.queues is None or queue in options.queues
+        if not is_assigned or not wants_topic(wanted, queue[0]):
+            raise FormatError(
+                f"{side} offsets name {queue[0]}-{queue[1]}, which is not subscribed to"
+            )
+
+
+def _subscribed(store: OpenStore, options: ReadOptions) -> list[Queue]:
+    if options.queues is not None:
+        return list(options.queues)
+    wanted = subscription(options)
+    topics = set(topic_names(store.directory))
+    topics.update(topic for topic, _ in store.snapshot.undispatched.bounds)
+    return [
+        (topic, queue_id)
+        for topic in sorted(topics)
+        if wants_topic(wanted, topic)
+        for queue_id in store.snapshot.queue_ids(topic)
+    ]

@@ -1,0 +1,155 @@
+"""Read options from the strings that Spark hands over; what is unknown names the nearest right one.
+
+Nothing here knows which options there are: a table of `Option` says so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mqlake.errors import FormatError
+
+_DURATION = re.compile(r"(\d{1,12}) *([a-z]*)")
+_UNITS = {
+    "": 1,
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+
+
+class Option(NamedTuple):
+    """One option.
+
+    Attributes:
+        name: as it is documented; case does not matter.
+        parse: makes the value from the text; raises ValueError, which says what is expected.
+        default: the text that stands for it, None where there is none.
+        queries: "both", "batch" or "streaming".
+        meaning: one line for the table of options.
+        aliases: other names for it.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    default: str | None
+    queries: str
+    meaning: str
+    aliases: tuple[str, ...] = ()
+
+
+def parse_options(table: Sequence[Option], given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values by name: those given, and the defaults; None where there is neither.
+
+    Raises:
+        FormatError: an option or a value that there is not, or an option given twice.
+    """
+    names = {
+        name.lower(): option for option in table for name in (option.name, *option.aliases)
+    }
+    values: dict[str, Any] = {
+        option.name: None if option.default is None else option.parse(option.default)
+        for option in table
+    }
+    seen: dict[str, str] = {}
+    for name, text in given.items():
+        option = names.get(name.lower())
+        if option is None:
+            raise FormatError(_unknown(name, [other for each in table for other in _names(each)]))
+        if option.name in seen:
+            raise FormatError(f"options {seen[option.name]} and {name} are the same: give one")
+        seen[option.name] = name
+        values[option.name] = _value(option, text)
+    return values
+
+
+def _names(option: Option) -> tuple[str, ...]:
+    return (option.name, *option.aliases)
+
+
+def _value(option: Option, text: str) -> Any:
+    try:
+        return option.parse(text.strip())
+    except ValueError as error:
+        raise FormatError(f"option {option.name}: {text[:200]!r} is not {error}") from None
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"there is no option {name[:200]!r}; the nearest one is {nearest(name, known)}"
+
+
+def nearest(text: str, known: Sequence[str]) -> str:
+    """Return what of `known` looks most like a text, case aside."""
+    return max(
+        known, key=lambda one: difflib.SequenceMatcher(None, text.lower(), one.lower()).ratio()
+    )
+
+
+def text(value: str) -> str:
+    """Take any text but an empty one."""
+    if not value:
+        raise ValueError("a text")
+    return value
+
+
+def boolean(value: str) -> bool:
+    """Take true or false."""
+    return choice("true", "false")(value) == "true"
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """Take one of a few words, in any case."""
+
+    def parse(value: str) -> str:
+        if value.lower() in words:
+            return value.lower()
+        near = nearest(value, words)
+        raise ValueError(f"one of {', '.join(words)}; the nearest is {near}")
+
+    return parse
+
+
+def whole(least: int = 0) -> Callable[[str], int]:
+    """Take a whole number of at least `least`, below 2^63."""
+
+    def parse(value: str) -> int:
+        if re.fullmatch(r"\d{1,19}", value) and least <= int(value) < 1 << 63:
+            return int(value)
+        raise ValueError(f"a whole number from {least} on")
+
+    return parse
+
+
+def duration(value: str) -> int:
+    """Take a time such as 15m, 10s or 500ms; return milliseconds."""
+    found = _DURATION.fullmatch(value.lower())
+    if found is None or found[2] not in _UNITS:
+        raise ValueError("a duration such as 500ms, 10s, 15m, 2h or 1d")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def words(separator: str) -> Callable[[str], tuple[str, ...]]:
+    """Take texts with a separator between them; at least one."""
+
+    def parse(value: str) -> tuple[str, ...]:
+        found = tuple(part.strip() for part in value.split(separator) if part.strip())
+        if not found:
+            raise ValueError(f"a list with {separator!r} between its texts")
+        return found
+
+    return parse
+
+
+def pattern(value: str) -> str:
+    """Take a regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"a regular expression: {error}") from None
+    return text(value)

@@ -1,0 +1,201 @@
+"""The options of the source "rocketmq" (docs/spark-source.md has this table).
+
+Names, defaults and precedence are those of Spark's Kafka source (`KafkaSourceProvider`) where it
+has them; the aliases are rocketmq-spark's (`RocketMQConf`).
+"""
+
+from __future__ import annotations
+
+from mqlake.spark.source import queue_json
+from mqlake.spark.source.option_parsing import (
+    Option,
+    boolean,
+    choice,
+    duration,
+    pattern,
+    text,
+    whole,
+    words,
+)
+
+EARLIEST, LATEST = "earliest", "latest"
+
+
+def _limit(*named: str):  # noqa: ANN202
+    def parse(value: str) -> str | queue_json.Numbers:
+        if value.lower() in named:
+            return value.lower()
+        if value.startswith("{"):
+            return queue_json.offsets(value)
+        raise ValueError(f'{" or ".join(named)}, or JSON such as {{"TopicA": {{"0": 23}}}}')
+
+    return parse
+
+
+SOURCE_OPTIONS: tuple[Option, ...] = (
+    Option(
+        "path",
+        text,
+        None,
+        "both",
+        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`).",
+    ),
+    Option(
+        "subscribe",
+        words(","),
+        None,
+        "both",
+        "Topics, with commas between them. Without it, `subscribePattern` and `assign`: all.",
+        ("topic",),
+    ),
+    Option(
+        "subscribePattern",
+        pattern,
+        None,
+        "both",
+        "Topics whose whole name matches a regular expression (Python's).",
+    ),
+    Option("assign", queue_json.queues, None, "both", 'Queues: `{"TopicA": [0, 1]}`.'),
+    Option(
+        "tags",
+        words("||"),
+        None,
+        "both",
+        "Messages with one of these tags: `TagA \\|\\| TagB`; `*` for all.",
+        ("subExpression",),
+    ),
+    Option(
+        "keys",
+        words(" "),
+        None,
+        "both",
+        "Messages with one of these as a key or as the unique key; spaces between them.",
+    ),
+    Option(
+        "startingTimestamp",
+        whole(),
+        None,
+        "both",
+        "Store time (ms): each queue starts at its first message stored then or later.",
+    ),
+    Option(
+        "startingOffsetsByTimestamp",
+        queue_json.timestamps,
+        None,
+        "both",
+        'The same by queue: `{"TopicA": {"0": 1700000000000}}`; other queues start at the earliest.',
+    ),
+    Option(
+        "startingOffsets",
+        _limit(EARLIEST, LATEST),
+        None,
+        "both",
+        '`earliest`, `latest` (streaming), or by queue: `{"TopicA": {"0": 23, "1": -2}}`, where -2 '
+        "is the earliest and -1 the latest; other queues start at the earliest. Unset: earliest in "
+        "batch queries, latest in streaming ones. A restarted query goes on where it was.",
+    ),
+    Option(
+        "endingTimestamp",
+        whole(),
+        None,
+        "batch",
+        "Store time (ms): each queue ends before its first message stored then or later.",
+    ),
+    Option(
+        "endingOffsetsByTimestamp",
+        queue_json.timestamps,
+        None,
+        "batch",
+        "The same by queue; other queues end at the latest.",
+    ),
+    Option(
+        "endingOffsets",
+        _limit(LATEST),
+        None,
+        "batch",
+        "`latest`, or by queue, exclusive: as `startingOffsets`, without -2.",
+    ),
+    Option(
+        "startingOffsetsByTimestampStrategy",
+        choice("error", LATEST),
+        "error",
+        "both",
+        "What to do where a queue has no message from the starting time on: fail, or start at "
+        "the latest.",
+    ),
+    Option(
+        "failOnDataLoss",
+        boolean,
+        "true",
+        "both",
+        "Fail where messages are damaged, deleted or out of the given range; else skip, count and "
+        "log them.",
+    ),
+    Option(
+        "minPartitions",
+        whole(1),
+        None,
+        "both",
+        "At least so many tasks, about. Unset: one a core of the driver's machine, more above "
+        "1 GiB each, fewer below 4 MiB each.",
+    ),
+    Option(
+        "maxRecordsPerPartition",
+        whole(1),
+        None,
+        "both",
+        "At most so many messages a task. The driver counts them, so it reads the log once.",
+    ),
+    Option(
+        "maxOffsetsPerTrigger",
+        whole(1),
+        None,
+        "streaming",
+        "At most so many messages a micro-batch.",
+    ),
+    Option(
+        "minOffsetsPerTrigger",
+        whole(1),
+        None,
+        "streaming",
+        "Wait for so many messages, but no longer than `maxTriggerDelay`.",
+    ),
+    Option("maxTriggerDelay", duration, "15m", "streaming", "See `minOffsetsPerTrigger`."),
+    Option(
+        "columns",
+        words(","),
+        None,
+        "both",
+        "Columns to make, with commas between them. Spark does not say which ones a query uses, so "
+        "this is what saves the work for the others. Unset: all.",
+    ),
+    Option("includeBody", boolean, "true", "both", "Whether the column `body` is there."),
+    Option(
+        "brokerName",
+        text,
+        None,
+        "both",
+        "What the column `brokerName` says; a store directory does not know. Unset: null.",
+    ),
+    Option(
+        "accessPath",
+        choice("auto", "scan", "queues", "index"),
+        "auto",
+        "both",
+        "How messages are looked for: the cheapest way, or this one, where it is possible.",
+    ),
+    Option(
+        "pullBatchSize",
+        whole(),
+        None,
+        "both",
+        "For live clusters; means nothing here.",
+    ),
+    Option(
+        "pullTimeoutMs",
+        whole(),
+        None,
+        "both",
+        "For live clusters; means nothing here.",
+    ),
+)

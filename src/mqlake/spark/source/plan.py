@@ -1,0 +1,144 @@
+"""Plan the tasks of a query, in the driver."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from mqlake.jobs.splits import SMALLEST
+from mqlake.spark.source import access, stretches
+from mqlake.spark.source.access import Access
+from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.conditions import Selection
+from mqlake.spark.source.offsets import batch_ranges, data_loss, subscription
+from mqlake.spark.source.options import ReadOptions
+from mqlake.spark.source.place import OpenStore, open_store
+from mqlake.spark.source.stretches import Piece, Share, Stretch
+
+log = logging.getLogger("mqlake.spark.source")
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What one task reads."""
+
+    store: str
+    pieces: Share
+    selection: Selection
+    fail_on_data_loss: bool
+    broker_name: str | None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The tasks of a query, and how its messages are looked for."""
+
+    tasks: list[Task]
+    access: Access
+
+    def explain(self) -> str:
+        """Say in one line how messages are looked for."""
+        return f"{self.access.explain()}, {len(self.tasks)} tasks"
+
+
+def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
+    """Plan a batch query; `pushed` are conditions that Spark's filters make.
+
+    Raises:
+        StoreError: there is no store, or messages are lost and that is not tolerated.
+    """
+    with open_store(options.path) as store:
+        selection = (*subscription(options), *batch_ranges(store, options), *pushed)
+        boundaries = Boundaries(store, store.snapshot.end.offset)
+        found = access.choose(store, boundaries, selection, options.access_path)
+        plan = Plan(plan_tasks(store, boundaries, options, selection, found.stretches), found)
+    log.info("%s: %s", options.path, plan.explain())
+    return plan
+
+
+def plan_tasks(
+    store: OpenStore,
+    boundaries: Boundaries,
+    options: ReadOptions,
+    selection: Selection,
+    found: Sequence[Stretch],
+) -> list[Task]:
+    """Share stretches among tasks; reports what of them is in no file."""
+    for start, end in stretches.missing(store.log, found):
+        data_loss(options, f"{options.path}: the log lacks {end - start} bytes from {start} on")
+    shares = _shares(store, boundaries, options, selection, found)
+    return [
+        Task(
+            options.path,
+            tuple(stretches.in_segments(store.log, share)),
+            selection,
+            options.fail_on_data_loss,
+            options.broker_name,
+        )
+        for share in shares
+    ]
+
+
+def _shares(
+    store: OpenStore,
+    boundaries: Boundaries,
+    options: ReadOptions,
+    selection: Selection,
+    found: Sequence[Stretch],
+) -> Iterable[list[Stretch]]:
+    data = _without_holes(store, found)
+    count = stretches.share_count(
+        stretches.size(data), len(os.sched_getaffinity(0)), options.min_partitions
+    )
+
+    def boundary(position: int, within: Stretch) -> int | None:
+        near = boundaries.at_or_after(position)
+        if near is not None and near - position <= SMALLEST // 4:
+            return near
+        from mqlake.spark.source.counting import boundary_by_walk
+
+        return boundary_by_walk(store.log, within[0], position)
+
+    shares = stretches.share(found, count, boundary)
+    if options.max_records_per_partition is not None:
+        shares = _cut_by_count(store, selection, shares, options.max_records_per_partition)
+    return shares
+
+
+def _without_holes(store: OpenStore, found: Sequence[Stretch]) -> list[Stretch]:
+    """Return stretches without the parts of files that were never written."""
+    data: list[Stretch] = []
+    for segment, (start, end) in (
+        (segment, (piece.start, piece.end))
+        for piece in stretches.in_segments(store.log, found)
+        if (segment := store.log.segment_at(piece.start))
+    ):
+        file = store.log.file(segment)
+        if file is not None and end - start > SMALLEST:
+            ranges = file.data_ranges(start - segment.base, end - segment.base)
+            data += [(segment.base + first, segment.base + last) for first, last in ranges]
+        else:
+            data.append((start, end))
+    return data
+
+
+def _cut_by_count(
+    store: OpenStore, selection: Selection, shares: Iterable[list[Stretch]], most: int
+) -> list[list[Stretch]]:
+    from mqlake.spark.source.counting import cuts
+    from mqlake.spark.source.row_filter import RowFilter
+
+    wanted = RowFilter(selection)
+    found: list[list[Stretch]] = []
+    for share in shares:
+        for start, end in share:
+            for cut in cuts(store.log, (start, end), wanted, most):
+                found.append([(start, cut)])
+                start = cut
+            if start < end:
+                found.append([(start, end)])
+    return found
+
+
+__all__ = ["Piece", "Plan", "Task", "plan_batch", "plan_tasks"]

@@ -1,0 +1,94 @@
+"""Read queues and offsets from JSON as Spark's Kafka source takes it, and as rocketmq-spark did.
+
+    {"TopicA": [0, 1]}                          queues
+    {"TopicA": {"0": 23, "1": -1}}              a number for each queue
+    {"TopicA": {"broker-a": {"0": 23}}}         the same, by broker (rocketmq-spark)
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from mqlake.store.log_scan import Queue
+
+EARLIEST, LATEST = -2, -1
+"""What stands for the first and for the next offset of a queue."""
+
+Numbers = dict[Queue, int]
+
+_MOST = (1 << 63) - 1
+
+
+def queues(text: str) -> tuple[Queue, ...]:
+    """Return the queues that JSON names; raises ValueError where it names none."""
+    expected = 'queues as JSON, such as {"TopicA": [0, 1]}'
+    found: list[Queue] = []
+    for topic, listed in _object(text, expected).items():
+        for name, ids in _by_broker(listed, list).items():
+            if not isinstance(ids, list):
+                raise ValueError(expected)
+            for number in cast("list[Any]", ids):
+                found.append((topic, _queue_id(number, expected)))
+            _require_one_broker(listed, list, name)
+    if not found:
+        raise ValueError(expected)
+    return tuple(dict.fromkeys(found))
+
+
+def offsets(text: str) -> Numbers:
+    """Return queue offsets; -2 is the earliest, -1 the latest."""
+    return _numbers(text, EARLIEST, 'offsets as JSON, such as {"TopicA": {"0": 23, "1": -1}}')
+
+
+def timestamps(text: str) -> Numbers:
+    """Return a store time (ms) for each queue."""
+    return _numbers(text, 0, 'times (ms) as JSON, such as {"TopicA": {"0": 1700000000000}}')
+
+
+def _numbers(text: str, least: int, expected: str) -> Numbers:
+    found: Numbers = {}
+    for topic, of_topic in _object(text, expected).items():
+        for name, by_queue in _by_broker(of_topic, int).items():
+            if not isinstance(by_queue, dict):
+                raise ValueError(expected)
+            for queue_id, number in cast("dict[str, Any]", by_queue).items():
+                if type(number) is not int or not least <= number <= _MOST:
+                    raise ValueError(expected)
+                found[topic, _queue_id(queue_id, expected)] = number
+            _require_one_broker(of_topic, int, name)
+    if not found:
+        raise ValueError(expected)
+    return found
+
+
+def _object(text: str, expected: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        raise ValueError(expected) from None
+
+
+def _by_broker(of_topic: Any, leaf: type) -> dict[str, Any]:
+    return cast("dict[str, Any]", of_topic) if _is_by_broker(of_topic, leaf) else {"": of_topic}
+
+
+def _is_by_broker(of_topic: Any, leaf: type) -> bool:
+    if not isinstance(of_topic, dict):
+        return False
+    kind = list if leaf is list else dict
+    return any(isinstance(value, kind) for value in cast("dict[str, Any]", of_topic).values())
+
+
+def _require_one_broker(of_topic: Any, leaf: type, name: str) -> None:
+    """A store directory is that of one broker; which one it is, it does not say."""
+    if _is_by_broker(of_topic, leaf) and len(of_topic) > 1:
+        raise ValueError(f"about one broker only, as a store directory is, but about {name} too")
+
+
+def _queue_id(value: Any, expected: str) -> int:
+    text = str(value)
+    if not text.isascii() or not text.isdigit() or int(text) > 0x7FFFFFFF:
+        raise ValueError(expected)
+    return int(text)

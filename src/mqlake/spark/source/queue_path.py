@@ -1,0 +1,138 @@
+"""Find messages through the consume queues (access path "queues").
+
+The entries of all queues tile the log: each says where a record is and how long. What is surely of
+an unwanted queue, offset or tag is left out; all the rest is read. So nothing is missed that the
+queue files lack: a half message, a lost entry or queue, the end that is not yet dispatched; and
+entries that overlap are not believed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mqlake.formats import java_string
+from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
+from mqlake.formats.record import MIN_SIZE
+from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.conditions import Selection, offsets_in, texts
+from mqlake.spark.source.place import OpenStore
+from mqlake.spark.source.stretches import Stretch, join
+from mqlake.store.log_scan import Queue
+from mqlake.store.queue_files import DIRECTORY, QueueFiles
+
+MOST_ENTRIES = 50_000_000
+"""Beyond these, laying them out would take the driver too much memory: 17 bytes each, and twice."""
+
+_LEAST_SKIPPED = 64 << 10
+"""Bytes of unwanted records that are read along, for a new start costs more."""
+
+_INT_BITS = 1 << 31
+
+_ENTRY = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
+
+Longs = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Tiles = tuple[Longs, Longs, Flags]
+"""Start and end of records (physical offsets), and whether they may be wanted."""
+
+
+def entries(boundaries: Boundaries) -> int:
+    """Return how many entries all queues have."""
+    return sum(files.end - files.first for files in boundaries.queues.values())
+
+
+def find(
+    store: OpenStore, boundaries: Boundaries, selection: Selection, stretch: Stretch
+) -> list[Stretch]:
+    """Return what of a stretch may have wanted messages."""
+    start, end = stretch
+    unwanted = _unwanted(_tiles(store, boundaries, selection, stretch))
+    found: list[Stretch] = []
+    for first, last in unwanted:
+        found.append((start, first))
+        start = last
+    found.append((start, end))
+    return join(found)
+
+
+def _unwanted(tiles: Tiles) -> list[Stretch]:
+    """Return long runs of records that are surely not wanted, ascending."""
+    starts, ends, wanted = tiles
+    before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
+    after = np.concatenate((starts[1:], [np.iinfo(np.int64).max]))
+    sure = (starts >= before) & (ends <= after) & ~wanted
+    starts, ends = starts[sure], ends[sure]
+    opens = np.flatnonzero(np.concatenate(([True], starts[1:] != ends[:-1]))[: len(starts)])
+    closes = np.concatenate((opens[1:] - 1, [len(starts) - 1]))[: len(opens)]
+    runs = np.stack((starts[opens], ends[closes]), axis=1)
+    return [(a, b) for a, b in runs[runs[:, 1] - runs[:, 0] >= _LEAST_SKIPPED].tolist()]
+
+
+def _tiles(
+    store: OpenStore, boundaries: Boundaries, selection: Selection, stretch: Stretch
+) -> Tiles:
+    """Return the records that entries name within a stretch, each once, by physical offset."""
+    found: list[Tiles] = [_NONE]
+    codes = _tag_codes(selection)
+    for queue, files in boundaries.queues.items():
+        for first, data in _entry_blocks(store, queue, files, stretch):
+            found.append(_block(queue, first, data, selection, codes, stretch))
+    starts, ends, wanted = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.lexsort((ends, starts))
+    starts, ends, wanted = starts[order], ends[order], wanted[order]
+    # Messages that are in light queues, too, have an entry in each.
+    is_new = np.concatenate(([True], (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])))
+    firsts = np.flatnonzero(is_new[: len(starts)])
+    any_wanted = np.logical_or.reduceat(wanted, firsts) if len(firsts) else wanted
+    return starts[firsts], ends[firsts], any_wanted
+
+
+_NONE: Tiles = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+
+
+def _entry_blocks(
+    store: OpenStore, queue: Queue, files: QueueFiles, stretch: Stretch
+) -> list[tuple[int, npt.NDArray[np.void]]]:
+    """Return (queue offset of the first entry, entries) of the files that reach into a stretch."""
+    low = max(files.first, files.first_at_or_after(stretch[0]))
+    high = min(files.end, files.first_at_or_after(stretch[1]))
+    found: list[tuple[int, npt.NDArray[np.void]]] = []
+    for file in files.files:
+        first, last = max(low, file.first), min(high, file.end)
+        if first < last:
+            opened = store.directory.open(f"{DIRECTORY}/{queue[0]}/{queue[1]}/{file.name}")
+            at = (first - file.first) * ENTRY_SIZE
+            data = opened.read(at, (last - first) * ENTRY_SIZE)
+            opened.close()
+            found.append((first, np.frombuffer(data, _ENTRY, len(data) // ENTRY_SIZE)))
+    return found
+
+
+def _block(
+    queue: Queue,
+    first: int,
+    data: npt.NDArray[np.void],
+    selection: Selection,
+    codes: Longs | None,
+    stretch: Stretch,
+) -> Tiles:
+    starts = data["offset"].astype(np.int64)
+    sizes = data["size"].astype(np.int64)
+    low, high = offsets_in(selection, queue)
+    offsets = np.arange(first, first + len(data))
+    wanted = (offsets >= low) & (offsets < high)
+    if codes is not None and queue[0] != SCHEDULE_TOPIC and wanted.any():
+        of_entry = data["code"].astype(np.int64)
+        # Codes beyond 32 bits are addresses in the consume-queue extension.
+        is_hash = (of_entry >= -_INT_BITS) & (of_entry < _INT_BITS)
+        wanted &= ~is_hash | np.isin(of_entry, codes)
+    inside = (starts >= stretch[0]) & (sizes >= MIN_SIZE) & (starts <= stretch[1] - sizes)
+    return starts[inside], (starts + sizes)[inside], wanted[inside]
+
+
+def _tag_codes(selection: Selection) -> Longs | None:
+    tags = texts(selection, "tags")
+    if tags is None:
+        return None
+    return np.array(sorted(java_string.hash_code(tag) for tag in tags), np.int64)

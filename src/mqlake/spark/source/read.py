@@ -1,0 +1,148 @@
+"""Read the messages of one task as Arrow batches."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.gap import Gap
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.errors import StoreError
+from mqlake.formats.record import FAULT_REASONS
+from mqlake.spark.source.columns import to_batch
+from mqlake.spark.source.place import open_directory
+from mqlake.spark.source.plan import Task
+from mqlake.spark.source.row_filter import RowFilter
+from mqlake.spark.source.stretches import Piece
+from mqlake.storage.protocol import Directory
+
+log = logging.getLogger("mqlake.spark.source")
+
+WINDOW = 16 << 20
+"""Bytes of log in one batch: of records of 1 KiB, 16,000."""
+
+_FEW = 4_000
+"""Rows below which batches are put together."""
+
+_TOGETHER = 10_000
+
+
+def read(task: Task, schema: Any) -> Iterator[Any]:
+    """Yield the messages of a task as `pyarrow.RecordBatch`es of an Arrow schema.
+
+    Raises:
+        StoreError: damage, or a deleted file, that is not tolerated.
+    """
+    losses = _Losses(task)
+    wanted = RowFilter(task.selection)
+    directory = open_directory(task.store)
+    made = (
+        to_batch(chosen, schema, task.broker_name)
+        for piece in task.pieces
+        for batch in _scan(directory, piece, losses)
+        if len((chosen := wanted.choose(batch)).records)
+    )
+    yield from _put_together(made)
+    losses.report()
+
+
+def _scan(directory: Directory, piece: Piece, losses: _Losses) -> Iterator[Batch]:
+    try:
+        file = directory.open(piece.path)
+    except StoreError as error:
+        losses.deleted(piece, error)
+        return
+    try:
+        scan = SegmentScan(
+            file,
+            piece.base,
+            piece.start,
+            piece.end,
+            exact=True,
+            want=Want.EXPORT,
+            limit=piece.end,
+            window=min(WINDOW, piece.end - piece.start),
+        )
+        for batch in scan:
+            losses.damaged(piece, scan.gaps)
+            yield batch
+        losses.damaged(piece, scan.gaps)
+        if scan.stop < piece.end:
+            losses.cut(piece, scan.stop)
+    finally:
+        file.close()
+
+
+def _put_together(batches: Iterable[Any]) -> Iterator[Any]:
+    """Join small batches, since each costs Spark as much as some thousand rows."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    rows = 0
+    for batch in batches:
+        if not waiting and batch.num_rows >= _FEW:
+            yield batch
+            continue
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= _TOGETHER:
+            yield _joined(pa, waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _joined(pa, waiting)
+
+
+def _joined(pa: Any, batches: list[Any]) -> Any:
+    if len(batches) == 1:
+        return batches[0]
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return whole
+
+
+class _Losses:
+    """What a task could not read: an error, or counted and logged."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._seen: dict[tuple[int, int], int] = {}
+        self._bytes = 0
+        self._first = ""
+
+    def damaged(self, piece: Piece, gaps: list[Gap]) -> None:
+        """Take what a scan found; gaps that were taken before count once."""
+        seen = self._seen.get((piece.base, piece.start), 0)
+        self._seen[piece.base, piece.start] = len(gaps)
+        for gap in gaps[seen:]:
+            offset = gap.physical_offset
+            self._lost(piece, offset, gap.length, FAULT_REASONS[gap.fault])
+
+    def deleted(self, piece: Piece, error: StoreError) -> None:
+        """Take a file that is gone."""
+        self._lost(piece, piece.start, piece.end - piece.start, f"not read: {error}")
+
+    def cut(self, piece: Piece, stop: int) -> None:
+        """Take a file that has become shorter."""
+        self._lost(piece, stop, piece.end - stop, "the file has become shorter")
+
+    def _lost(self, piece: Piece, offset: int, length: int, reason: str) -> None:
+        what = f"{self._task.store}/{piece.path}: {length} bytes at {offset - piece.base}: {reason}"
+        if self._task.fail_on_data_loss:
+            raise StoreError(f"{what}; set failOnDataLoss to false to skip what is damaged")
+        self._first = self._first or what
+        self._bytes += length
+
+    def report(self) -> None:
+        """Log what was skipped."""
+        if self._first:
+            places = sum(self._seen.values()) or 1
+            log.warning(
+                "skipped damage in %d places, %d bytes; the first: %s",
+                places,
+                self._bytes,
+                self._first,
+            )

@@ -1,0 +1,144 @@
+"""Decide which records of a batch a query wants.
+
+Texts are compared as the columns have them, so that a filter chooses what Spark would choose.
+Numbers come first: texts are made only of what is left.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mqlake.dispatch.arrow import to_arrow
+from mqlake.dispatch.batch import Batch
+from mqlake.formats import java_string
+from mqlake.formats.record import Fault
+from mqlake.spark.source.conditions import (
+    MOST,
+    AnyNumber,
+    AnyText,
+    Between,
+    Condition,
+    HasKey,
+    InQueues,
+    Selection,
+    TopicMatches,
+)
+
+Mask = npt.NDArray[np.bool_]
+
+_FIELDS = {
+    "queueId": "queue_id",
+    "queueOffset": "queue_offset",
+    "physicalOffset": "physical_offset",
+    "storeTimestamp": "store_timestamp",
+}
+
+
+class RowFilter:
+    """A filter over the batches of scans."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._by_number = [one for one in selection if isinstance(one, Between | AnyNumber)]
+        self._by_queue = [one for one in selection if isinstance(one, InQueues)]
+        self._by_topic = [one for one in selection if _is_about_topics(one)]
+        self._by_text = [
+            one
+            for one in selection
+            if isinstance(one, AnyText | HasKey) and not _is_about_topics(one)
+        ]
+
+    def choose(self, batch: Batch) -> Batch:
+        """Return the batch with the good records that are wanted."""
+        batch = _keep(batch, batch.records["fault"] == Fault.GOOD)
+        for one in self._by_number:
+            batch = _keep(batch, _number_mask(one, batch))
+        for one in self._by_queue:
+            batch = _keep(batch, _queue_mask(one, batch))
+        if self._by_topic:
+            batch = _keep(batch, self._topic_mask(batch))
+        for one in self._by_text:
+            batch = _keep(batch, _text_mask(one, batch))
+        return batch
+
+    def _topic_mask(self, batch: Batch) -> Mask:
+        """Say which topics are wanted: once a queue, and once a record that is in no queue."""
+        queues = batch.records["queue"]
+        wanted = np.fromiter(
+            (self._wants(topic) for topic, _ in batch.table), np.bool_, len(batch.table)
+        )
+        mask = np.zeros(len(queues), np.bool_)
+        queued = queues >= 0
+        mask[queued] = wanted[queues[queued]]
+        for row in np.flatnonzero(~queued).tolist():
+            record = batch.records[row]
+            at = int(record["topic_at"])
+            topic = batch.buffer[at : at + int(record["topic_length"])].tobytes()
+            mask[row] = self._wants(topic)
+        return mask
+
+    def _wants(self, topic: bytes) -> bool:
+        text = java_string.decode(topic)
+        return all(
+            one.holds(text) if isinstance(one, TopicMatches) else text in one.values
+            for one in self._by_topic
+        )
+
+
+def _is_about_topics(one: Condition) -> bool:
+    return isinstance(one, TopicMatches) or (isinstance(one, AnyText) and one.column == "topic")
+
+
+def _keep(batch: Batch, mask: Mask) -> Batch:
+    return batch if mask.all() else batch._replace(records=batch.records[mask])
+
+
+def _number_mask(one: Between | AnyNumber, batch: Batch) -> Mask:
+    values = batch.records[_FIELDS[one.column]]
+    if isinstance(one, AnyNumber):
+        return np.isin(values, np.array([v for v in one.values if abs(v) <= MOST], np.int64))
+    return (values >= one.low) & (values <= one.high)
+
+
+def _queue_mask(one: InQueues, batch: Batch) -> Mask:
+    default = (0, MOST) if one.others else (0, 0)
+    ranges = np.array(
+        [
+            one.ranges.get((java_string.decode(topic), queue_id), default)
+            for topic, queue_id in batch.table
+        ]
+        + [(0, 0)],  # queue -1: none
+        np.int64,
+    )
+    of_row = ranges[batch.records["queue"]]
+    offsets = batch.records["queue_offset"]
+    return (offsets >= of_row[:, 0]) & (offsets < of_row[:, 1])
+
+
+def _text_mask(one: AnyText | HasKey, batch: Batch) -> Mask:
+    if isinstance(one, AnyText):
+        return _is_any(to_arrow(batch, [one.column]).column(0), one.values)
+    columns = to_arrow(batch, ["uniqKey", "keys"])
+    keys = columns.column(1)
+    hits = np.concatenate(([0], np.cumsum(_is_any(keys.values, one.keys))))
+    starts = np.frombuffer(keys.buffers()[1], np.int32)[: len(keys) + 1]
+    return _is_any(columns.column(0), one.keys) | (hits[starts[1:]] > hits[starts[:-1]])
+
+
+def _is_any(array: Any, values: tuple[str, ...]) -> Mask:
+    found = pc.is_in(array, value_set=_strings(values)).cast(pa.uint8())
+    return np.frombuffer(found.buffers()[1], np.uint8)[: len(array)].astype(np.bool_)
+
+
+def _strings(values: tuple[str, ...]) -> Any:
+    """Return a string array. `pa.array` would import pandas, which takes a second."""
+    data = [value.encode("utf-8", "replace") for value in values]
+    ends = np.cumsum([0, *map(len, data)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(data), pa.py_buffer(ends), pa.py_buffer(b"".join(data)))
