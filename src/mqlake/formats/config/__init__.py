@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqlake.errors import FormatError
-from mqlake.formats.config.base import Config, DataVersion, Read, decode, load
+from mqlake.formats.config.base import Config, DataVersion, Read, convert, decode, load
 from mqlake.formats.config.consumer_filter import ConsumerFilters
 from mqlake.formats.config.consumer_offset import ConsumerOffsets, LmqConsumerOffsets
 from mqlake.formats.config.consumer_order_info import ConsumerOrderInfos
@@ -30,6 +30,7 @@ __all__ = [
     "TopicQueueMappings",
     "Topics",
     "TransactionMetrics",
+    "convert",
     "decode",
     "load",
     "load_config",

@@ -61,8 +61,17 @@ def decode(content: bytes, kind: type[C]) -> C:
     Raises:
         FormatError: it is no JSON, or a field has a wrong type.
     """
+    return convert(fastjson.loads(content), kind)
+
+
+def convert(value: object, kind: type[C]) -> C:
+    """Return the configuration in a value that `fastjson.loads` returned, as `decode` does.
+
+    Raises:
+        FormatError: a field has a wrong type.
+    """
     try:
-        return msgspec.convert(_without_nulls(fastjson.loads(content)), kind, strict=False)
+        return msgspec.convert(_without_nulls(value), kind, strict=False)
     except msgspec.ValidationError as error:
         raise FormatError(str(error)) from None
 
