@@ -37,6 +37,7 @@ RECORD = np.dtype(
         ("value_length", "i4"),  # -1: null
         ("headers_length", "i4"),  # bytes of all headers
         ("header_count", "i4"),
+        ("batch", "i4"),  # row of BATCH
     ],
     align=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from mqlake.errors import FormatError
 from mqlake.formats.damage import Damage
@@ -15,6 +15,7 @@ from mqlake.formats.kafka.checkpoint_file import LeaderEpoch
 from mqlake.formats.kafka.file_name import Kind, State, file_name
 from mqlake.formats.kafka.partition_metadata import PartitionMetadata
 from mqlake.formats.kafka.transaction_index import AbortedTransaction
+from mqlake.kafka.batch_walk import BatchWalk
 from mqlake.kafka.isolation import AbortedBatches, Isolation
 from mqlake.kafka.lazy_file import read_whole
 from mqlake.kafka.log_file import FoundRecord
@@ -24,6 +25,17 @@ from mqlake.kafka.transactions import Replay
 from mqlake.storage.protocol import Directory
 
 OnDamage = Callable[[Damage], None]
+
+
+class _Walk(Protocol):
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def fault(self) -> str | None: ...
+
+
+Walk = TypeVar("Walk", bound=_Walk)
 
 
 class Partition:
@@ -143,19 +155,53 @@ class Partition:
         Raises:
             FormatError: damage, if there is no `on_damage`.
         """
+
+        def begin(segment: LogSegment, position: int) -> BatchWalk:
+            return segment.log.batches(position, check=True)
+
+        for segment, walk in self.walks(start, begin, on_damage=on_damage):
+            for batch in walk:
+                yield segment, batch, walk.content(batch)
+
+    def walks(
+        self,
+        start: int | None,
+        begin: Callable[[LogSegment, int], Walk],
+        *,
+        on_damage: OnDamage | None = None,
+    ) -> Iterator[tuple[LogSegment, Walk]]:
+        """Yield walks that `begin` begins, one after the other, from the batch of an offset on.
+
+        Each must be gone through before the next. Damage is dealt with as in `batches`.
+
+        Raises:
+            FormatError: damage, if there is no `on_damage`.
+        """
         start = self.log_start_offset if start is None else max(start, self.log_start_offset)
         for number in range(self._number(start), len(self.segments)):
             segment = self.segments[number]
             position = segment.position_of(start)
             while position < segment.size:
-                walk = segment.log.batches(position, check=True)
-                for batch in walk:
-                    yield segment, batch, walk.content(batch)
+                walk = begin(segment, position)
+                yield segment, walk
                 position = walk.position
                 if position >= segment.size or self._is_tail(number, walk.fault, position):
                     break
                 position = self._skip(segment, position, walk.fault, on_damage)
             segment.close()
+
+    def visible(
+        self, start: int | None = None, end: int | None = None, *, isolation: Isolation
+    ) -> tuple[int, int]:
+        """Return the offsets from which and to before which a consumer would see records.
+
+        Raises:
+            FormatError: a transaction's end that cannot be read.
+        """
+        start = self.log_start_offset if start is None else max(start, self.log_start_offset)
+        committed = isolation is Isolation.READ_COMMITTED
+        limit = self.last_stable_offset if committed else self.log_end_offset
+        return start, limit if end is None else min(end, limit)
 
     def records(
         self,
@@ -174,12 +220,10 @@ class Partition:
         Raises:
             FormatError: damage, if there is no `on_damage`.
         """
-        start = self.log_start_offset if start is None else max(start, self.log_start_offset)
-        committed = isolation is Isolation.READ_COMMITTED
-        limit = self.last_stable_offset if committed else self.log_end_offset
-        end = limit if end is None else min(end, limit)
+        start, end = self.visible(start, end, isolation=isolation)
         if start >= end:
             return
+        committed = isolation is Isolation.READ_COMMITTED
         aborted = AbortedBatches(self.aborted_transactions(start, end) if committed else ())
         for segment, batch, data in self.batches(start, on_damage=on_damage):
             # Versions 0 and 1 do not say where a batch begins.
@@ -190,7 +234,7 @@ class Partition:
             try:
                 records = versions.decode_records(batch, data, segment.log.limit)
             except FormatError as error:
-                _report(on_damage, segment, batch.position, batch.size, str(error))
+                report_damage(on_damage, segment, batch.position, batch.size, str(error))
                 continue
             for record in records:
                 if start <= record.offset < end:
@@ -245,7 +289,7 @@ class Partition:
     ) -> int:
         following = segment.resume_after(position)
         reason = fault or "a batch goes beyond the end of the file"
-        _report(on_damage, segment, position, following - position, reason)
+        report_damage(on_damage, segment, position, following - position, reason)
         return following
 
     def _end_of_swap(self, base_offset: int) -> int:
@@ -264,9 +308,14 @@ class Partition:
         return read_whole(self._directory, f"{self._prefix}{name}")
 
 
-def _report(
+def report_damage(
     on_damage: OnDamage | None, segment: LogSegment, position: int, length: int, reason: str
 ) -> None:
+    """Tell of damage.
+
+    Raises:
+        FormatError: there is no one to tell.
+    """
     if on_damage is None:
         raise FormatError(f"{segment.log.name}, byte {position}: {reason}")
     on_damage(Damage(segment.log.name, position, length, reason))

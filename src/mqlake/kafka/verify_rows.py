@@ -114,9 +114,9 @@ def _matched(entries: EntryColumns, start: int, keys: Longs, values: Longs) -> i
     """Compare the entries up to the last of ascending `keys` with what is true of them."""
     if not entries.are_ordered:
         return None
-    end = int(np.searchsorted(entries.keys, keys[-1], "right"))
+    end = int(np.searchsorted(entries.keys, int(keys[-1]), "right"))
     wanted = entries.keys[start:end]
-    at: Longs = np.searchsorted(keys, wanted)
+    at = np.searchsorted(keys, wanted)
     if (keys[at] == wanted).all() and (values[at] == entries.values[start:end]).all():
         return max(start, end)
     return None

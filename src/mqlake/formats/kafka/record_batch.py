@@ -55,7 +55,7 @@ CHECKED_AT = CRC_AT + 4
 _CRC = Struct(">I")
 
 # Length, attributes, both deltas, both lengths, number of headers: a byte each at least.
-_MIN_RECORD = 7
+MIN_RECORD = 7
 _LONG = 1 << 64
 
 
@@ -101,7 +101,7 @@ def decode_records(batch: Batch, data: bytes, limit: int = MAX_DECOMPRESSED) -> 
     if batch.record_count == 0:
         return []
     body = decompress(batch.compression, data[HEADER_SIZE:], limit)
-    if not 0 < batch.record_count <= len(body) // _MIN_RECORD:
+    if not 0 < batch.record_count <= len(body) // MIN_RECORD:
         raise FormatError(f"a batch of {batch.record_count} records in {len(body)} bytes")
     if not 0 <= batch.base_offset <= MAX_LONG - MAX_INT:
         raise FormatError(f"a batch at offset {batch.base_offset}")

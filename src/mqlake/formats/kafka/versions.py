@@ -17,7 +17,7 @@ from mqlake.formats.kafka.batch import (
     Batch,
     Record,
 )
-from mqlake.formats.kafka.compression import MAX_DECOMPRESSED, Compression
+from mqlake.formats.kafka.compression import CODEC_MASK, MAX_DECOMPRESSED
 
 # As many bytes as any version's fixed fields take.
 HEADER_SIZE = record_batch.HEADER_SIZE
@@ -76,4 +76,4 @@ def decode_records(batch: Batch, data: bytes, limit: int = MAX_DECOMPRESSED) -> 
 
 def knows_first_offset(batch: Batch) -> bool:
     """Say whether `base_offset` is that of the first record, without a look inside."""
-    return batch.magic >= MAGIC_V2 or batch.compression is Compression.NONE
+    return batch.magic >= MAGIC_V2 or not batch.attributes & CODEC_MASK

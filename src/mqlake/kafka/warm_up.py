@@ -1,0 +1,31 @@
+"""Compile the kernels for Kafka's logs, or load them from the cache, before they are needed.
+
+`python -m mqlake.kafka.warm_up` fills the cache once, at set-up.
+"""
+
+from __future__ import annotations
+
+from mqlake.formats.kafka.compression import Compression
+from mqlake.formats.kafka.file_name import Kind, file_name
+from mqlake.formats.kafka.record_batch import NewRecord, encode
+from mqlake.formats.kafka.time_index import TimestampOffset
+from mqlake.kafka.batch_scan import BatchScan
+from mqlake.kafka.index_rows import index_rows
+from mqlake.kafka.partition import Partition
+from mqlake.kafka.record_scan import RecordScan
+from mqlake.storage.memory import MemoryDirectory, MemoryFile
+
+
+def load() -> None:
+    """Call each kernel once, on a log of two batches, one of them compressed."""
+    record = NewRecord(0, b"key", b"value", [("name", b"value")])
+    log = encode(0, [record]) + encode(1, [record], compression=Compression.GZIP)
+    for batches in BatchScan(MemoryFile(log)):
+        index_rows(batches.rows, 0, 0, TimestampOffset(-1, 0))
+    directory = MemoryDirectory({f"p/{file_name(0, Kind.LOG)}": log})
+    for _ in RecordScan(Partition(directory, "p")):
+        pass
+
+
+if __name__ == "__main__":
+    load()
