@@ -18,7 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "compiled"
-_SHARED = ("dispatch/columns.py", "dispatch/verdict.py", "kafka/columns.py")
+_SHARED = (
+    "dispatch/columns.py",
+    "dispatch/drafts.py",
+    "dispatch/verdict.py",
+    "kafka/columns.py",
+)
 _SHARED_FOLDERS = ("formats", "formats/kafka", "kafka/compiled")
 """What else the kernels compile in: columns, the constants of formats, other layers' kernels."""
 

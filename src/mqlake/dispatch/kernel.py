@@ -13,6 +13,7 @@ from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
 from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.queue_read import EntryColumns, Limits, Part, Wanted
+from mqlake.dispatch.drafts import Drafts, Routes, Rows
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.errors import MqlakeError
 
@@ -140,6 +141,36 @@ class Kernel(Protocol):
 
     def message_columns(self, buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> MessageColumns:
         """Return all columns of records that are good, behind `lead` bytes."""
+        ...
+
+    def draft_messages(
+        self, drafts: Drafts, lead: int, queue_rows: Ints, host_rows: Ints, longest_body: int
+    ) -> tuple[int, int]:
+        """Fill a row for each packed message; return (how many queues, how many hosts).
+
+        `queue_rows` and `host_rows` get the row in which each appears first.
+        """
+        ...
+
+    def draft_batch(self, source: Bytes, lead: int, rows: Rows) -> int:
+        """Fill a row for each message of a batch's body; return how many, -1 if malformed.
+
+        There is a row for each message that there could be.
+        """
+        ...
+
+    def write_records(
+        self,
+        target: Bytes,
+        to: int,
+        end: int,
+        base: int,
+        drafts: Drafts,
+        first: int,
+        routes: Routes,
+        now: int,
+    ) -> tuple[int, int]:
+        """Write rows as records: see `mqlake.dispatch.encode.write_records`."""
         ...
 
 

@@ -21,6 +21,8 @@ HEAD = Struct(
     "i"  # body length
 )
 LENGTH = Struct(">H")
+FLAG_AT = 12
+BODY_LENGTH_AT = FLAG_AT + 4
 
 
 class BatchPart(NamedTuple):

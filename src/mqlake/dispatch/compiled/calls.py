@@ -13,6 +13,8 @@ from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
 from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import describe as _describe
+from mqlake.dispatch.compiled import encode as _encode
+from mqlake.dispatch.compiled import encode_draft as _encode_draft
 from mqlake.dispatch.compiled import index_entries as _index_entries
 from mqlake.dispatch.compiled import messages as _messages
 from mqlake.dispatch.compiled import queue_entries as _queue_entries
@@ -20,6 +22,7 @@ from mqlake.dispatch.compiled import queue_read as _queue_read
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
 from mqlake.dispatch.compiled import values as _values
+from mqlake.dispatch.drafts import Drafts, Routes
 from mqlake.dispatch.queue_read import TOPIC_LEAD, EntryColumns, Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
 
@@ -33,6 +36,7 @@ are_text = _values.are_text
 host_texts = _values.host_texts
 message_ids = _values.message_ids
 key_spans = _values.key_spans
+draft_batch = _encode_draft.draft_batch
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:
@@ -157,3 +161,44 @@ def property_spans(
 def message_columns(buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> MessageColumns:
     is_text, data, spans, counts = _messages.columns(buffer, at, sizes, lead, _SEED)
     return MessageColumns(is_text, data, spans, *counts)
+
+
+def draft_messages(
+    drafts: Drafts, lead: int, queue_rows: Ints, host_rows: Ints, longest_body: int
+) -> tuple[int, int]:
+    return _encode_draft.draft_messages(
+        drafts.source,
+        lead,
+        drafts.rows,
+        drafts.texts,
+        queue_rows,
+        host_rows,
+        longest_body,
+        _SEED,
+    )
+
+
+def write_records(
+    target: Bytes,
+    to: int,
+    end: int,
+    base: int,
+    drafts: Drafts,
+    first: int,
+    routes: Routes,
+    now: int,
+) -> tuple[int, int]:
+    return _encode.write_records(
+        target,
+        to,
+        end,
+        base,
+        drafts.source,
+        drafts.texts,
+        drafts.rows,
+        first,
+        routes.queues,
+        routes.hosts,
+        routes.parts,
+        now,
+    )

@@ -6,6 +6,8 @@ Slow, and built on `mqlake.formats` alone: NumPy is not imported here, its array
 from __future__ import annotations
 
 from mqlake.dispatch.reference.describe import describe
+from mqlake.dispatch.reference.encode import write_records
+from mqlake.dispatch.reference.encode_draft import draft_batch, draft_messages
 from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entries, relink
 from mqlake.dispatch.reference.messages import message_columns
 from mqlake.dispatch.reference.queue_entries import group
@@ -27,6 +29,8 @@ __all__ = [
     "are_text",
     "copy_spans",
     "describe",
+    "draft_batch",
+    "draft_messages",
     "follow",
     "gather_i32",
     "gather_i64",
@@ -42,4 +46,5 @@ __all__ = [
     "scan_records",
     "search",
     "walk",
+    "write_records",
 ]

@@ -1,0 +1,335 @@
+"""Lay messages out as drafts of records: out of MessagePack, or of a batch's body.
+
+MessagePack comes from `msgspec` in this process and is taken to be well-formed; a batch's body
+comes from a client and may be anything.
+"""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.compiled.encode_packed import (
+    BYTES,
+    INT,
+    LIST,
+    MAP,
+    NIL,
+    TEXT,
+    behind,
+    value,
+)
+from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
+from mqlake.dispatch.compiled.memory import (
+    borrow,
+    copy,
+    load_i32,
+    load_u8,
+    load_u16,
+    store_u8,
+)
+from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
+from mqlake.dispatch.drafts import FIELDS
+from mqlake.formats import message_batch, properties, sys_flag
+
+_KEYS, _TAGS, _DELAY, _INNER_NUM = (
+    np.frombuffer(name.encode(), np.uint8)
+    for name in (properties.KEYS, properties.TAGS, properties.DELAY, properties.INNER_NUM)
+)
+_NAME_END, _PAIR_END = ord(properties.NAME_VALUE_SEPARATOR), ord(properties.PROPERTY_SEPARATOR)
+_SPACE, _ZERO = ord(properties.KEY_SEPARATOR), ord("0")
+_MAX_PROPERTIES = properties.MAX_LENGTH
+_INNER_BATCH = sys_flag.INNER_BATCH
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MIN_I32, _MAX_I32 = -(1 << 31), (1 << 31) - 1
+
+_FIELDS = len(FIELDS)
+(
+    _TOPIC,
+    _BODY,
+    _TAGS_FIELD,
+    _KEYS_FIELD,
+    _PROPERTIES,
+    _QUEUE_ID,
+    _FLAG,
+    _SYS_FLAG,
+    _BORN_TIMESTAMP,
+    _BORN_HOST,
+    _RECONSUME_TIMES,
+    _PREPARED,
+    _DELAY_LEVEL,
+    _ENCODED,
+) = range(_FIELDS)
+_INTS = (_QUEUE_ID, _FLAG, _SYS_FLAG, _RECONSUME_TIMES)
+_LONGS = (_BORN_TIMESTAMP, _PREPARED, _DELAY_LEVEL)
+
+_HEAD_SIZE, _LENGTH_SIZE = message_batch.HEAD.size, message_batch.LENGTH.size
+_FLAG_AT, _BODY_LENGTH_AT = message_batch.FLAG_AT, message_batch.BODY_LENGTH_AT
+
+
+@inlined
+def _holds(source, at, length, byte):
+    for place in range(at, at + length):  # noqa: SIM110 (Numba knows no generators)
+        if load_u8(source, place) == byte:
+            return True
+    return False
+
+
+@inlined
+def _put_name(texts, to, name):
+    copy(texts, to, name, 0, len(name))
+    store_u8(texts, to + len(name), _NAME_END)
+    return to + len(name) + 1
+
+
+@inlined
+def _put_span(texts, to, source, at, length):
+    copy(texts, to, source, at, length)
+    return to + length
+
+
+@inlined
+def _put_byte(texts, to, byte):
+    store_u8(texts, to, byte)
+    return to + 1
+
+
+@outlined
+def _put_number(texts, to, number):
+    if number < 0:
+        # Of the smallest number there is no positive one.
+        return to, False
+    digits, rest = 1, number // 10
+    while rest > 0:
+        digits += 1
+        rest //= 10
+    for place in range(to + digits - 1, to - 1, -1):
+        store_u8(texts, place, _ZERO + number % 10)
+        number //= 10
+    return to + digits, True
+
+
+@outlined
+def _put_map(texts, to, source, at, pairs):
+    """Write name and value pairs; (position behind them, whether all can be stored)."""
+    for _ in range(pairs):
+        kind, name_at, name_length, at = value(source, at)
+        if kind != TEXT or name_length == 0 or _holds(source, name_at, name_length, _NAME_END):
+            return to, False
+        value_kind, value_at, value_length, at = value(source, at)
+        if value_kind != TEXT or value_length == 0:
+            return to, False
+        start = to
+        to = _put_span(texts, to, source, name_at, name_length)
+        to = _put_byte(texts, to, _NAME_END)
+        to = _put_span(texts, to, source, value_at, value_length)
+        if _holds(texts, start, to - start, _PAIR_END):
+            return to, False
+        to = _put_byte(texts, to, _PAIR_END)
+    return to, True
+
+
+@outlined
+def _put_list(texts, to, source, at, count):
+    """Write keys, parted by spaces; (position behind them, whether all are texts)."""
+    for number in range(count):
+        kind, key_at, length, at = value(source, at)
+        if kind != TEXT:
+            return to, False
+        if number:
+            to = _put_byte(texts, to, _SPACE)
+        to = _put_span(texts, to, source, key_at, length)
+    return to, True
+
+
+@outlined
+def _may_be_inner_batch(texts, start, end):
+    """Say whether INNER_NUM stands anywhere."""
+    length = len(_INNER_NUM)
+    for at in range(start, end - length + 1):
+        same = 0
+        while same < length and load_u8(texts, at + same) == _INNER_NUM[same]:
+            same += 1
+        if same == length:
+            return True
+    return False
+
+
+@inlined
+def _number_of(source, at, length, other, slots, keys, count, seed):
+    """Return the number of a text together with `other`; `count`, the next, where it is new.
+
+    `keys` has of each number (position, length, other).
+    """
+    mask = len(slots) - 1
+    state = seed ^ np.uint64(other) * _MULTIPLIER
+    slot = np.int64(bytes_hash(source, at, length, state)) & mask
+    while slots[slot] != 0:
+        number = np.int64(slots[slot]) - 1
+        if (
+            keys[number, 1] == length
+            and keys[number, 2] == other
+            and equal_bytes(source, at, source, keys[number, 0], length)
+        ):
+            return number
+        slot = (slot + 1) & mask
+    slots[slot] = count + 1
+    keys[count, 0], keys[count, 1], keys[count, 2] = at, length, other
+    return count
+
+
+@inlined
+def _read_fields(source, at, kinds, starts, numbers):
+    """Note what the fields of the message at `at` are; (whether it is one, position behind)."""
+    kind, _, fields, inside = value(source, at)
+    if kind != LIST or fields != _FIELDS:
+        return False, behind(source, at, 1)
+    at = inside
+    for field in range(_FIELDS):
+        kinds[field], starts[field], numbers[field], inside = value(source, at)
+        at = behind(source, at, 1) if kinds[field] in (LIST, MAP) else inside
+    return True, at
+
+
+@inlined
+def _are_usual(kinds, numbers, longest_body):
+    """Say whether a message has the kinds of values, and the numbers, that most have."""
+    usual = kinds[_TOPIC] == TEXT and kinds[_BODY] == BYTES and kinds[_BORN_HOST] == TEXT
+    usual &= numbers[_BODY] <= longest_body and numbers[_QUEUE_ID] >= 0
+    for field in _INTS:
+        usual &= kinds[field] == INT and _MIN_I32 <= numbers[field] <= _MAX_I32
+    for field in _LONGS:
+        usual &= kinds[field] == INT
+    return usual and numbers[_SYS_FLAG] & _INNER_BATCH == 0
+
+
+@outlined
+def _put_properties(texts, to, source, kinds, starts, numbers):
+    """Write a message's properties; (position behind them, whether they are as most are)."""
+    start, ok = to, True
+    if kinds[_ENCODED] == BYTES:
+        to = _put_span(texts, to, source, starts[_ENCODED], numbers[_ENCODED])
+        return to, not _may_be_inner_batch(texts, start, to)
+    if kinds[_ENCODED] != NIL:
+        return to, False
+    if kinds[_PROPERTIES] == MAP:
+        to, ok = _put_map(texts, to, source, starts[_PROPERTIES], numbers[_PROPERTIES])
+        ok = ok and not _may_be_inner_batch(texts, start, to)
+    elif kinds[_PROPERTIES] != NIL:
+        return to, False
+    value_at = _put_name(texts, to, _KEYS)
+    if kinds[_KEYS_FIELD] == TEXT:
+        end = _put_span(texts, value_at, source, starts[_KEYS_FIELD], numbers[_KEYS_FIELD])
+    elif kinds[_KEYS_FIELD] == LIST:
+        end, are_texts = _put_list(
+            texts, value_at, source, starts[_KEYS_FIELD], numbers[_KEYS_FIELD]
+        )
+        ok &= are_texts
+    else:
+        return to, False
+    ok &= not _holds(texts, value_at, end - value_at, _PAIR_END)
+    if end > value_at:
+        to = _put_byte(texts, end, _PAIR_END)
+    if kinds[_TAGS_FIELD] == TEXT and numbers[_TAGS_FIELD] > 0:
+        value_at = _put_name(texts, to, _TAGS)
+        end = _put_span(texts, value_at, source, starts[_TAGS_FIELD], numbers[_TAGS_FIELD])
+        ok &= not _holds(texts, value_at, end - value_at, _PAIR_END)
+        to = _put_byte(texts, end, _PAIR_END)
+    elif kinds[_TAGS_FIELD] not in (TEXT, NIL):
+        return to, False
+    if numbers[_DELAY_LEVEL] != 0:
+        to, fits = _put_number(texts, _put_name(texts, to, _DELAY), numbers[_DELAY_LEVEL])
+        ok &= fits
+        to = _put_byte(texts, to, _PAIR_END)
+    return to, ok
+
+
+@kernel
+def draft_messages(source, lead, drafts, texts, queue_rows, host_rows, longest_body, seed):
+    """Fill a draft for each message; return (how many queues, how many hosts).
+
+    `source` has `lead` bytes before a MessagePack list of messages, each a list of its fields.
+    `queue_rows` and `host_rows` get the row in which each queue or host appears first.
+    """
+    source, texts = borrow(source), borrow(texts)
+    count = len(drafts)
+    size = 4
+    while size < 2 * count:
+        size *= 2
+    queue_slots, host_slots = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    queue_keys, host_keys = np.empty((count, 3), np.int64), np.empty((count, 3), np.int64)
+    kinds, starts, numbers = (
+        np.empty(_FIELDS, np.int64),
+        np.empty(_FIELDS, np.int64),
+        np.empty(_FIELDS, np.int64),
+    )
+    queues = hosts = to = np.int64(0)
+    _, _, _, at = value(source, lead)
+    for row in range(count):
+        draft = drafts[row]
+        draft.regular = 0
+        is_message, at = _read_fields(source, at, kinds, starts, numbers)
+        if not is_message or not _are_usual(kinds, numbers, longest_body):
+            continue
+        end, ok = _put_properties(texts, to, source, kinds, starts, numbers)
+        if not ok or end - to > _MAX_PROPERTIES:
+            continue
+        draft.properties_at, draft.properties_length = to, end - to
+        to = end
+        draft.body_at, draft.body_length = starts[_BODY], numbers[_BODY]
+        draft.queue_id, draft.flag = numbers[_QUEUE_ID], numbers[_FLAG]
+        draft.sys_flag, draft.reconsume_times = numbers[_SYS_FLAG], numbers[_RECONSUME_TIMES]
+        draft.born_timestamp = numbers[_BORN_TIMESTAMP]
+        draft.prepared_transaction_offset = numbers[_PREPARED]
+        number = _number_of(
+            source,
+            starts[_TOPIC],
+            numbers[_TOPIC],
+            numbers[_QUEUE_ID],
+            queue_slots,
+            queue_keys,
+            queues,
+            seed,
+        )
+        if number == queues:
+            queue_rows[queues] = row
+            queues += 1
+        draft.queue = number
+        number = _number_of(
+            source, starts[_BORN_HOST], numbers[_BORN_HOST], 0, host_slots, host_keys, hosts, seed
+        )
+        if number == hosts:
+            host_rows[hosts] = row
+            hosts += 1
+        draft.host, draft.regular = number, 1
+    return queues, hosts
+
+
+@kernel
+def draft_batch(source, lead, drafts):
+    """Fill a draft for each message of a batch's body; return how many, -1 where it is malformed.
+
+    `source` has `lead` bytes before the body; there is a row for each message that could be.
+    """
+    source = borrow(source)
+    count, at, end = 0, np.int64(lead), len(source)
+    while at < end:
+        body_at = at + _HEAD_SIZE
+        if end - body_at < _LENGTH_SIZE:
+            return -1
+        body_length = load_i32(source, at + _BODY_LENGTH_AT)
+        if body_length < 0 or body_length > end - body_at - _LENGTH_SIZE:
+            return -1
+        properties_length = load_u16(source, body_at + body_length)
+        properties_at = body_at + body_length + _LENGTH_SIZE
+        if properties_length > min(_MAX_PROPERTIES, end - properties_at):
+            return -1
+        draft = drafts[count]
+        draft.body_at, draft.body_length = body_at, body_length
+        draft.properties_at, draft.properties_length = properties_at, properties_length
+        draft.flag = load_i32(source, at + _FLAG_AT)
+        count += 1
+        at = properties_at + properties_length
+    return count

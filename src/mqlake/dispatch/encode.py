@@ -1,0 +1,126 @@
+"""Make records of many messages at once.
+
+Python only packs the messages, as MessagePack, and looks up what the messages of a queue have in
+common; the kernels lay them out (`draft_messages`, `draft_batch`) and write them (`write_records`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes
+from mqlake.dispatch.kernel import Kernel
+from mqlake.formats import message_batch
+
+_LEAD = 16
+"""Bytes before the first message, since kernels load whole words."""
+
+_TEXTS_BESIDES = 64
+"""Bytes of properties that a message may have beyond those packed: names, signs, digits."""
+
+_LEAST_PART = message_batch.HEAD.size + message_batch.LENGTH.size
+
+_encode_into = msgspec.msgpack.Encoder().encode_into
+
+
+class Drafted(NamedTuple):
+    """Messages laid out, and the rows in which each queue and each host appears first."""
+
+    drafts: Drafts
+    queue_rows: list[int]
+    host_rows: list[int]
+
+
+class QueueRoute(NamedTuple):
+    """What the records of a queue have in common; no `part` where its topic is not taken."""
+
+    next_offset: int
+    magic: int
+    part: bytes | None
+    """The topic as a record holds it: its length, and its bytes."""
+
+
+def draft_messages(messages: Sequence[object], longest_body: int, kernel: Kernel) -> Drafted:
+    """Lay out messages: structs that msgspec packs as lists of `mqlake.dispatch.drafts.FIELDS`.
+
+    A row is not regular where its message may not be storable as it is, or has a body of more than
+    `longest_body` bytes.
+
+    Raises:
+        Exception: whatever msgspec raises where a message holds what cannot be packed.
+    """
+    packed = bytearray(_LEAD)
+    _encode_into(messages, packed, _LEAD)
+    source = np.frombuffer(packed, np.uint8)
+    count = len(messages)
+    texts = np.empty(len(packed) + count * _TEXTS_BESIDES, np.uint8)
+    drafts = Drafts(source, texts, np.empty(count, DRAFT))
+    queue_rows, host_rows = np.empty(count, np.int32), np.empty(count, np.int32)
+    queues, hosts = kernel.draft_messages(drafts, _LEAD, queue_rows, host_rows, longest_body)
+    return Drafted(drafts, queue_rows[:queues].tolist(), host_rows[:hosts].tolist())
+
+
+def draft_batch(body: bytes, kernel: Kernel) -> Drafts | None:
+    """Lay out the messages of a batch's body, as of queue 0 and host 0; None if it is malformed.
+
+    What a message shares with its batch (queue id, system flag, …) is 0, and for the caller to set.
+    """
+    source = np.frombuffer(bytes(_LEAD) + body, np.uint8)
+    rows = np.zeros(len(body) // _LEAST_PART, DRAFT)
+    count = kernel.draft_batch(source, _LEAD, rows)
+    if count < 0:
+        return None
+    rows = rows[:count]
+    rows["regular"] = 1
+    return Drafts(source, source, rows)
+
+
+def make_routes(queues: Iterable[QueueRoute], hosts: Iterable[bytes | None]) -> Routes:
+    """Return the routes of drafts; the last host is the store's own, None one that is not taken."""
+    parts = bytearray()
+
+    def place(part: bytes | None) -> tuple[int, int]:
+        if part is None:
+            return 0, -1
+        at = len(parts)
+        parts.extend(part)
+        return at, len(part)
+
+    queue_rows = [(queue.next_offset, queue.magic, *place(queue.part)) for queue in queues]
+    host_rows = [place(host) for host in hosts]
+    return Routes(
+        np.array(queue_rows, QUEUE_ROUTE),
+        np.array(host_rows, HOST_ROUTE),
+        np.frombuffer(parts, np.uint8),
+    )
+
+
+def write_records(
+    target: Bytes,
+    to: int,
+    end: int,
+    base: int,
+    drafts: Drafts,
+    first: int,
+    routes: Routes,
+    now: int,
+    kernel: Kernel,
+) -> tuple[int, int]:
+    """Write the drafts from row `first` on as records, into `target` from byte `to` on.
+
+    Ends before the first that is not regular, whose topic or host is not taken, or that does not
+    fit before byte `end`. Counts the queues' `next_offset` up, and fills the rows' last columns.
+
+    Args:
+        base: physical offset of the first byte of `target`.
+        now: store timestamp, in milliseconds.
+
+    Returns:
+        (the row that comes next, position behind the records)
+    """
+    return kernel.write_records(target, to, end, base, drafts, first, routes, now)

@@ -1,0 +1,75 @@
+"""Write drafts as records (twin of `compiled.encode`)."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from mqlake.formats import host, record, sys_flag
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Bytes
+    from mqlake.dispatch.drafts import Drafts, Routes, Rows
+
+_HOST_BITS = sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6
+
+
+def write_records(
+    target: Bytes,
+    to: int,
+    end: int,
+    base: int,
+    drafts: Drafts,
+    first: int,
+    routes: Routes,
+    now: int,
+) -> tuple[int, int]:
+    store_host = _part(routes, routes.hosts[-1])
+    for number, row in enumerate(drafts.rows[first:], first):
+        if not row["regular"]:
+            return number, to
+        queue, born = routes.queues[row["queue"]], routes.hosts[row["host"]]
+        if queue["part_length"] < 0 or born["part_length"] < 0:
+            return number, to
+        born_host = _part(routes, born)
+        v6 = (len(born_host) == host.V6_SIZE) | (len(store_host) == host.V6_SIZE) << 1
+        body = _span(drafts.source, row, "body")
+        texts = _span(drafts.texts, row, "properties")
+        rest = body + _part(routes, queue) + len(texts).to_bytes(2, "big") + texts
+        size = record.HEAD_SIZES[v6] + len(rest)
+        if size > end - to:
+            return number, to
+        flags = int(row["sys_flag"]) & ~_HOST_BITS | v6 << 4
+        is_queued = sys_flag.is_queued(flags)
+        queue_offset = int(queue["next_offset"]) if is_queued else 0
+        queue["next_offset"] += is_queued
+        head = record.HEADS[v6].pack(
+            size,
+            int(queue["magic"]),
+            zlib.crc32(body) & record.CRC_MASK,
+            int(row["queue_id"]),
+            int(row["flag"]),
+            queue_offset,
+            base + to,
+            flags,
+            int(row["born_timestamp"]) or now,
+            born_host,
+            now,
+            store_host,
+            int(row["reconsume_times"]),
+            int(row["prepared_transaction_offset"]),
+            len(body),
+        )
+        target[to : to + size] = memoryview(head + rest)
+        row["physical_offset"], row["queue_offset"], row["size"] = base + to, queue_offset, size
+        to += size
+    return len(drafts.rows), to
+
+
+def _span(data: Bytes, row: Rows, name: str) -> bytes:
+    at = int(row[f"{name}_at"])
+    return data[at : at + int(row[f"{name}_length"])].tobytes()
+
+
+def _part(routes: Routes, route: Rows) -> bytes:
+    return _span(routes.parts, route, "part")
