@@ -101,9 +101,9 @@ class Expectation:
         lost, extra = needed - found.numbers, found.numbers - self.sent
         require(not lost, f"lost: messages {sorted(lost)}")
         require(not extra, f"messages that were not sent yet: {sorted(extra)}")
+        values = dict(found.values)
         for name, value in self.highest.items():
-            least = self.kept.get(name, 0)
-            there = found.values.get(name, 0)
+            least, there = self.kept.get(name, 0), values.get(name, 0)
             require(least <= there <= value, f"{name} is {there}, not {least} … {value}")
 
 
@@ -112,7 +112,7 @@ class Found:
     """What was read after a crash: numbers of messages, values by name."""
 
     numbers: frozenset[int]
-    values: dict[str, int] = field(default_factory=dict)
+    values: frozenset[tuple[str, int]] = frozenset()
 
 
 class ViolationError(AssertionError):

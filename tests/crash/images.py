@@ -17,11 +17,11 @@ from tests.crash.trace import ROOT, Step, Write
 class Limits(NamedTuple):
     """How many images of one moment are looked at."""
 
-    exhaustive: int = 16
+    exhaustive: int
     """All combinations, where there are no more than this."""
-    single: int = 8
-    """Else: so many in which just one thing is lost, or just one survived,"""
-    samples: int = 6
+    single: int
+    """Else the plainest, and twice so many of which just one thing is lost, or survived,"""
+    samples: int
     """and so many at random."""
 
 

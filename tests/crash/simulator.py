@@ -6,6 +6,7 @@ import random
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from tests.crash.clock import ManualClock
@@ -31,11 +32,18 @@ from tests.crash.trace import (
 EMPTY = Snapshot({ROOT: {}}, {})
 START = 1_700_000_000_000
 TOLD = 10
-FULL = Limits()
-PLAIN = Limits(exhaustive=1, single=0, samples=0)
 
+
+def further(number: int) -> Limits:
+    """Return the power cuts of one moment in a further round: more is enumerated each time."""
+    return Limits(exhaustive=min(12 << 2 * number, 4096), single=1, samples=2)
+
+
+FIRST = Limits(exhaustive=12, single=0, samples=0)
+"""Power cuts of one moment in the first round."""
 AGAIN = Limits(exhaustive=4, single=1, samples=1)
-"""Images of one moment of a recovery."""
+"""Power cuts of one moment of a recovery."""
+MOST_ROUNDS = 200
 DEAD_FOR = 60_000
 """Milliseconds until somebody starts the store again."""
 
@@ -94,7 +102,7 @@ class Outcome:
 
 
 class Image(NamedTuple):
-    """What one crash left. `number` is the moment's and, after a point, which of its images."""
+    """What one crash left. `number`: round, moment, and which image; "/" before a second crash."""
 
     number: str
     crash: Crash
@@ -109,57 +117,79 @@ class Plan:
 
     Attributes:
         seed: draws what is not enumerated.
-        limits: images of one moment.
-        every: one moment in so many has power cuts; kills and plain losses are never left out.
+        wanted: distinct images, if there are so many.
         again: one image in so many is crashed again during its recovery.
         only: number of the one image to look at.
     """
 
     seed: int = 0
-    limits: Limits = FULL
-    every: int = 1
+    wanted: int = 1000
     again: int = 50
     only: str | None = None
 
 
 class Simulator:
-    """Crashes one workload."""
+    """Crashes one workload, in rounds.
+
+    The first round has every kill, the plainest power cuts of every moment, and all power cuts of
+    those moments that have few. The further ones draw from all other power cuts.
+    """
 
     def __init__(self, workload: Workload, plan: Plan) -> None:
         self._workload, self._plan = workload, plan
         self.outcome = Outcome(workload.name)
+        self._trace = record(workload)
         self._seen: dict[bytes, Found | None] = {}
         """By digest; None where a violation was reported."""
+        self._same: dict[Found, Found] = {}
 
     def run(self) -> Outcome:
         """Try the crashes of the plan."""
-        trace = record(self._workload)
+        if self._plan.only is not None:
+            self._round(int(self._plan.only.partition(".")[0]), 1.0)
+        else:
+            self._rounds()
+        self.outcome.distinct = len(self._seen)
+        return self.outcome
+
+    def _rounds(self) -> None:
+        share, fresh, number = 1.0, 1, 0
+        while share > 0 and fresh > 0 and number < MOST_ROUNDS:
+            known = len(self._seen)
+            tried = self._round(number, share)
+            fresh, number = len(self._seen) - known, number + 1
+            missing = self._plan.wanted - len(self._seen)
+            share = min(1.0, missing * share / max(1, fresh if number > 1 else tried))
+
+    def _round(self, number: int, share: float) -> int:
+        """Try one round's crashes, at a share of all moments; return how many there were."""
         disk, expectation, story = PendingDisk(EMPTY), Expectation(), Story()
-        for moment, (step, notes) in enumerate(moments(trace)):
-            before = disk.now()
+        before, tried = disk.now(), self.outcome.images
+        for moment, (step, notes) in enumerate(moments(self._trace)):
             disk.apply(step)
             story.tell(step)
             for note in notes:
                 expectation.note(note)
-            self.outcome.moments += 1
-            for image in self._images(str(moment), disk, before, step, self._limits(moment)):
+            now, name = disk.now(), f"{number}.{moment}"
+            if number == 0:
+                self.outcome.moments += 1
+                images = chain(_kills(name, now, before, step, disk), self._cuts(name, disk, FIRST))
+            elif self._dice(name, "share").random() < share:
+                images = self._cuts(name, disk, further(number))
+            else:
+                images = ()
+            for image in images:
                 self._try(image, expectation, story.lines)
-        self.outcome.distinct = sum(found is not None for found in self._seen.values())
-        return self.outcome
+            before = now
+        return self.outcome.images - tried
 
-    def _limits(self, moment: int) -> Limits:
-        plan = self._plan
-        return plan.limits if plan.only or moment % plan.every == 0 else PLAIN
+    def _dice(self, *what: str) -> random.Random:
+        return random.Random("/".join((str(self._plan.seed), self._workload.name, *what)))
 
-    def _images(
-        self, moment: str, disk: PendingDisk, before: Snapshot, step: Step | None, limits: Limits
-    ) -> Iterator[Image]:
-        dice = random.Random(f"{self._plan.seed}/{self._workload.name}/{moment}")
-        for number, content in enumerate(kills(disk.now(), before, step)):
-            pending = disk if number == 0 else None
-            yield Image(f"{moment}.k{number}", Crash.KILL, content, pending)
-        for number, content in enumerate(PowerCuts(disk).images(dice, limits)):
-            yield Image(f"{moment}.p{number}", Crash.POWER_CUT, content, None)
+    def _cuts(self, moment: str, disk: PendingDisk, limits: Limits) -> Iterator[Image]:
+        images = PowerCuts(disk).images(self._dice(moment), limits)
+        for number, content in enumerate(images):
+            yield Image(f"{moment}.p{number}", Crash.POWER_CUT, content)
 
     def _try(self, image: Image, expectation: Expectation, story: list[str]) -> None:
         if not self._is_wanted(image.number):
@@ -171,7 +201,8 @@ class Simulator:
             if digest not in self._seen:
                 self._seen[digest] = None
                 disk = RecordedDisk(image.content, ManualClock(START + DEAD_FOR))
-                found = self._seen[digest] = self._workload.examine(disk)
+                found = self._workload.examine(disk)
+                found = self._seen[digest] = self._same.setdefault(found, found)
                 expectation.check(found, image.crash)
                 if self._is_followed(image.number):
                     self._crash_again(image, disk.trace, expectation.clone(), story)
@@ -189,23 +220,26 @@ class Simulator:
             return False
         if self._plan.only is not None:
             return self._plan.only != number
-        return self.outcome.images % self._plan.again == 0
+        return self._dice(number, "again").randrange(self._plan.again) == 0
 
     def _crash_again(
         self, first: Image, trace: list[Step], expectation: Expectation, story: list[str]
     ) -> None:
         """Crash during the recovery from a crash, too."""
         disk = first.pending.clone() if first.pending else PendingDisk(first.content)
-        known = len(self._seen)
+        known, before = len(self._seen), disk.now()
         story = [*story, first.crash.value]
         for moment, (step, notes) in enumerate(moments(trace)):
-            before = disk.now()
             disk.apply(step)
             for note in notes:
                 expectation.note(note)
-            for image in self._images(f"{first.number}/{moment}", disk, before, step, AGAIN):
+            now, name = disk.now(), f"{first.number}/{moment}"
+            for image in chain(
+                _kills(name, now, before, step, disk), self._cuts(name, disk, AGAIN)
+            ):
                 lasting = image if first.crash is Crash.KILL else image._replace(crash=first.crash)
                 self._try(lasting, expectation, story)
+            before = now
         self.outcome.again += len(self._seen) - known
 
     def _report(self, image: Image, story: list[str], error: Exception) -> None:
@@ -221,6 +255,14 @@ class Simulator:
                     error,
                 )
             )
+
+
+def _kills(
+    moment: str, now: Snapshot, before: Snapshot, step: Step | None, disk: PendingDisk
+) -> Iterator[Image]:
+    for number, content in enumerate(kills(now, before, step)):
+        pending = disk if number == 0 else None
+        yield Image(f"{moment}.k{number}", Crash.KILL, content, pending)
 
 
 def record(workload: Workload) -> list[Step]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from tests.crash.images import Limits
-from tests.crash.simulator import Outcome, Plan, Simulator
+from tests.crash.images import Limits, PowerCuts
+from tests.crash.pending import PendingDisk
+from tests.crash.simulator import EMPTY, Outcome, Plan, Simulator
 from tests.crash.toy import Toy
+from tests.crash.trace import MakeFile, MakeFolder, Resize, Write
 
-PLAN = Plan(seed=1, limits=Limits(exhaustive=64, single=8, samples=8), again=1)
+PLAN = Plan(seed=1, again=1)
 
 
 def _simulate(forgets: str, plan: Plan = PLAN) -> Outcome:
@@ -44,12 +48,26 @@ def test_a_forgotten_step_is_found(forgets: str, error: str) -> None:
 @pytest.mark.parametrize("forgets", ["directory sync", "recovery sync"])
 def test_a_violation_can_be_seen_again(forgets: str) -> None:
     violation = _simulate(forgets).violations[-1]
-    again = _simulate(forgets, Plan(seed=1, limits=PLAN.limits, only=violation.image))
+    again = _simulate(forgets, Plan(seed=1, only=violation.image))
     assert [found.describe() for found in again.violations] == [violation.describe()]
 
 
 def test_the_seed_draws_the_images() -> None:
-    first, second, other = (Simulator(Toy(), Plan(seed, Limits(1, 2, 4))) for seed in (1, 1, 2))
-    for simulator in (first, second, other):
-        simulator.run()
-    assert first._seen.keys() == second._seen.keys() != other._seen.keys()
+    disk = PendingDisk(EMPTY)
+    for step in (MakeFile(0, "file", 1), Resize(1, 20_480), Write(1, 0, b"x" * 20_480, False)):
+        disk.apply(step)
+
+    def drawn(seed: int) -> list[bytes]:
+        images = PowerCuts(disk).images(random.Random(seed), Limits(64, 4, 20))
+        return [image.digest() for image in images]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert len(set(drawn(1))) > 20
+
+
+def test_few_choices_are_all_tried() -> None:
+    disk = PendingDisk(EMPTY)
+    for step in (MakeFile(0, "a", 1), MakeFolder(0, "b", 2), MakeFile(2, "c", 3)):
+        disk.apply(step)
+    images = {image.digest() for image in PowerCuts(disk).images(random.Random(0), Limits(8, 0, 0))}
+    assert len(images) == 6  # "c" is there with "b" only

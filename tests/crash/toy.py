@@ -91,7 +91,7 @@ class Toy:
         require(not config or config == b"7", f"config: {config!r}")
         for number in numbers:
             disk.record(Note(Durable(number)))
-        return Found(frozenset(numbers), {"config": int(config or b"0")})
+        return Found(frozenset(numbers), frozenset({("config", int(config or b"0"))}))
 
     def _is_there(self, disk: RecordedDisk, number: int, *, is_certain: bool) -> bool:
         path, at = _place(number)

@@ -1,0 +1,104 @@
+"""What must hold of every store that was opened after a crash.
+
+The log is walked byte by byte, and the queues, the index and the store's answers are held against
+it, in both directions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from mqlake.formats import sys_flag
+from mqlake.formats.consume_queue import QueueEntry
+from mqlake.storage.protocol import Directory
+from mqlake.store.owned_store import OwnedStore
+from tests.crash.expectation import require
+from tests.crash.log_walk import (
+    Log,
+    LogRecord,
+    Queue,
+    index_entries,
+    index_hashes,
+    queue_entries,
+    queues_on_disk,
+    walk,
+)
+
+History = Mapping[int, set[bytes]]
+"""All bytes that were ever a record at a physical offset."""
+
+
+def check_store(store: OwnedStore, disk: Directory, history: History) -> Log:
+    """Check everything that can be seen of an open store.
+
+    Raises:
+        ViolationError: something does not hold.
+    """
+    log = walk(disk)
+    require(store.log.end == log.end, f"the log's end is {store.log.end}, not {log.end}")
+    for found in log.records:
+        at = found.record.physical_offset
+        require(found.data in history.get(at, ()), f"a record at {at} that was never sent")
+    check_queues(store, disk, log)
+    if store.settings.message_index_enable:
+        check_index(store, disk, log)
+    return log
+
+
+def check_queues(store: OwnedStore, disk: Directory, log: Log) -> None:
+    """Each record has its entry, each entry its record, and offsets have no gaps."""
+    expected: dict[Queue, dict[int, QueueEntry]] = {}
+    for found in log.records:
+        if sys_flag.is_queued(found.record.sys_flag):
+            entries = expected.setdefault(found.queue, {})
+            offset = found.record.queue_offset
+            require(offset not in entries, f"{found.queue} has offset {offset} twice")
+            entries[offset] = found.entry
+    known = {*store.queues.queues()}
+    for queue in {*expected, *known, *queues_on_disk(disk)}:
+        entries = expected.get(queue, {})
+        if entries:
+            least, most = min(entries), max(entries)
+            require(len(entries) == most + 1 - least, f"{queue}: gaps in {sorted(entries)}")
+        _check_queue(store, disk, queue, entries, log)
+
+
+def _check_queue(
+    store: OwnedStore, disk: Directory, queue: Queue, entries: Mapping[int, QueueEntry], log: Log
+) -> None:
+    least, most = store.queues.min_offset(*queue), store.queues.max_offset(*queue)
+    upcoming = store.offsets.next(*queue)
+    written = queue_entries(disk, queue)
+    live = {at: entry for at, entry in written.items() if entry.physical_offset >= log.start}
+    require(live == entries, f"{queue} has {live}, the log {dict(entries)}")
+    require(upcoming == most, f"{queue}: the next offset is {upcoming}, the queue's end {most}")
+    if not entries:
+        require(least == most, f"{queue} is empty and has [{least}, {most})")
+        return
+    span = min(entries), max(entries) + 1
+    require((least, most) == span, f"{queue} has [{least}, {most}), the log {span}")
+
+
+def check_index(store: OwnedStore, disk: Directory, log: Log) -> None:
+    """Each key of the log is in the index, and the index has no others, dead ones left out."""
+    settings = store.settings
+    expected = Counter(
+        (key_hash, found.record.physical_offset)
+        for found in log.records
+        for key_hash in index_hashes(found.record, settings.index_dialect)
+    )
+    entries = Counter(
+        entry
+        for entry in index_entries(disk, settings.max_hash_slot_num, settings.max_index_num)
+        if entry[1] >= log.start
+    )
+    require(
+        entries == expected,
+        f"the index lacks {dict(expected - entries)}, has {dict(entries - expected)} too many",
+    )
+
+
+def records_of(log: Log) -> list[LogRecord]:
+    """Return the records that a consumer can get."""
+    return [found for found in log.records if sys_flag.is_queued(found.record.sys_flag)]

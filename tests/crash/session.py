@@ -1,0 +1,205 @@
+"""A live store at work on a recorded disk, noting what it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from mqlake.formats import sys_flag
+from mqlake.formats.message_batch import encode_batch
+from mqlake.formats.properties import encode_properties
+from mqlake.store.message import Message, MessageBatch
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.put_result import PutResult
+from mqlake.store.settings import StoreSettings
+from tests.crash.clock import ManualClock
+from tests.crash.disk import RecordedDisk
+from tests.crash.expectation import Acknowledged, Durable, Retired, Sent, ValueKept, ValueSet
+from tests.crash.log_walk import LogRecord, walk
+from tests.crash.trace import Note
+
+T = TypeVar("T")
+
+GROUP, TOPIC = "readers", "orders"
+OFFSET = "consumer offset"
+
+
+class Session:
+    """A store and who uses it. Messages are known by their physical offset.
+
+    Attributes:
+        history: all bytes that were ever a record at a physical offset.
+    """
+
+    def __init__(self, disk: RecordedDisk, clock: ManualClock, settings: StoreSettings) -> None:
+        self.disk, self.clock, self.settings = disk, clock, settings
+        self.history: dict[int, set[bytes]] = {}
+        self._acknowledged: dict[int, LogRecord] = {}
+        self._durable: set[int] = set()
+        self._consumed = self._topics = 0
+        self._bodies = 0
+        self.store = self._open()
+
+    def _open(self) -> OwnedStore:
+        return OwnedStore.open(self.disk, self.settings, self.clock)
+
+    # Put
+
+    def message(self, size: int = 20, **fields: object) -> Message:
+        """Return a message unlike all others, with a body of `size` bytes."""
+        self._bodies += 1
+        body = f"{self._bodies}:".encode() + b"ABCDEFGHIJ" * (size // 10 + 1)
+        defaults = {"topic": TOPIC, "tags": "red", "keys": f"k{self._bodies} all"}
+        return Message(**{**defaults, **fields, "body": body[:size]})
+
+    def put(self, size: int = 20, **fields: object) -> PutResult:
+        """Put one message, as a producer does that waits for the answer."""
+        message = self.message(size, **fields)
+        return self._put(lambda: [self.store.put(message)])[0]
+
+    def put_plain(self, size: int) -> PutResult:
+        """Put a message without properties whose record has `size` bytes."""
+        message = self.message(size, tags=None, keys=())
+        message.body = message.body[: size - RECORD_OVERHEAD - len(TOPIC)]
+        (result,) = self._put(lambda: [self.store.put(message)])
+        assert result.size == size
+        return result
+
+    def put_many(self, messages: Sequence[Message]) -> None:
+        """Put messages in one call."""
+        self._put(lambda: self.store.put_many(messages))
+
+    def put_batch(self, sizes: Sequence[int], **fields: object) -> None:
+        """Put a batch of messages with bodies of these sizes."""
+        messages = [self.message(size) for size in sizes]
+        body = encode_batch(
+            (0, message.body, encode_properties({"KEYS": str(message.keys)}))
+            for message in messages
+        )
+        batch = MessageBatch(TOPIC, body, **fields)
+        self._put(lambda: [self.store.put_batch(batch)])
+
+    def _put(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
+        results = self.do(act)
+        assert all(result.is_ok for result in results), results
+        if self.store.waits_for_disk:
+            self.flush()
+        return results
+
+    def do(self, act: Callable[[], T]) -> T:
+        """Let the store do something; what it appends counts as acknowledged thereafter."""
+        start = len(self.disk.trace)
+        result = act()
+        fresh = [
+            found
+            for found in walk(self.disk).records
+            if found.data not in self.history.get(found.record.physical_offset, ())
+        ]
+        for found in fresh:
+            offset = found.record.physical_offset
+            self.history.setdefault(offset, set()).add(found.data)
+            self._acknowledged[offset] = found
+            self.disk.trace.insert(start, Note(Sent(offset)))
+            if sys_flag.is_queued(found.record.sys_flag):
+                self.disk.trace.insert(start, Note(ValueSet(*_next(found))))
+            self.disk.record(Note(Acknowledged(offset)))
+        return result
+
+    # Durability
+
+    def tick(self) -> None:
+        """Dispatch."""
+        self.do(self.store.tick)
+
+    def flush(self) -> None:
+        """Sync the log, as a group commit or the flush interval does."""
+        waiting = dict(self._acknowledged)
+        job = self.store.log.unsynced()
+        job.run()
+        job.done()
+        self._keep(waiting)
+        self.store.tick()
+
+    def flush_around(self, act: Callable[[], object]) -> None:
+        """Sync the log while something else happens: what that puts is not covered."""
+        waiting = dict(self._acknowledged)
+        job = self.store.log.unsynced()
+        act()
+        job.run()
+        act()
+        job.done()
+        self._keep(waiting)
+        self.store.tick()
+
+    def checkpoint(self) -> None:
+        """Sync everything and move the checkpoint."""
+        waiting = dict(self._acknowledged)
+        self.do(self.store.checkpoint)
+        self._keep(waiting)
+
+    def _keep(self, waiting: dict[int, LogRecord]) -> None:
+        for offset, found in waiting.items():
+            if offset not in self._durable:
+                self._durable.add(offset)
+                self.disk.record(Note(Durable(offset)))
+                if sys_flag.is_queued(found.record.sys_flag):
+                    self.disk.record(Note(ValueKept(*_next(found))))
+
+    # Stop and start
+
+    def stop(self) -> None:
+        """Stop cleanly."""
+        self.do(self.store.close)
+        self._keep(self._acknowledged)
+
+    def start(self) -> None:
+        """Open the store again."""
+        self.clock.forward(1000)
+        self.store = self._open()
+
+    def restart(self) -> None:
+        """Stop cleanly, and start."""
+        self.stop()
+        self.start()
+
+    def kill(self) -> None:
+        """End the process, and start another one."""
+        self.disk.abandon()
+        self.start()
+
+    # Config
+
+    def consume(self, offset: int) -> None:
+        """Let the group say where it goes on; in memory only."""
+        self._consumed = offset
+        self.disk.record(Note(ValueSet(OFFSET, offset)))
+        self.store.config.consumer_offsets.commit(GROUP, TOPIC, 0, offset)
+
+    def persist(self) -> None:
+        """Write what changed of the config."""
+        self.store.config.persist()
+        self.disk.record(Note(ValueKept(OFFSET, self._consumed)))
+
+    # Retention
+
+    def retain(self, act: Callable[[], object]) -> None:
+        """Let the store delete files; all but the last may go."""
+        old = walk(self.disk).records
+        last = int(self.disk.names("commitlog")[-1])
+        for found in old:
+            if found.record.physical_offset < last:
+                self.disk.record(Note(Retired(found.record.physical_offset)))
+        act()
+        for found in walk(self.disk).records:
+            offset = found.record.physical_offset
+            self.disk.record(Note(Acknowledged(offset)))
+            if offset in self._durable:
+                self.disk.record(Note(Durable(offset)))
+
+
+RECORD_OVERHEAD = 91
+"""Bytes of a V1 record with IPv4 hosts besides body, topic and properties."""
+
+
+def _next(found: LogRecord) -> tuple[str, int]:
+    return f"next of {found.queue}", found.record.queue_offset + 1

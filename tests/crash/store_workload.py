@@ -1,0 +1,110 @@
+"""A script for a live store, as a workload that can be crashed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.settings import FlushDiskType, StoreSettings
+from tests.crash.clock import ManualClock
+from tests.crash.disk import RecordedDisk
+from tests.crash.expectation import Durable, Found, require
+from tests.crash.oracles import check_store
+from tests.crash.session import GROUP, OFFSET, TOPIC, Session
+from tests.crash.snapshot import Snapshot
+from tests.crash.trace import Note, Resize, Step, Write
+
+Script = Callable[[Session], None]
+
+SYNC = FlushDiskType.SYNC_FLUSH
+ASYNC = FlushDiskType.ASYNC_FLUSH
+
+_SMALL = {
+    "mapped_file_size_commit_log": 4096,
+    "mapped_file_size_consume_queue": 200,
+    "max_hash_slot_num": 4,
+    "max_index_num": 32,
+}
+
+
+@dataclass
+class StoreWorkload:
+    """One script, run on a store of small files."""
+
+    name: str
+    script: Script
+    settings: StoreSettings
+    history: dict[int, set[bytes]] = field(default_factory=dict)
+
+    def run(self, disk: RecordedDisk, clock: ManualClock) -> None:
+        session = Session(disk, clock, self.settings)
+        self.script(session)
+        self.history = session.history
+
+    def examine(self, disk: RecordedDisk) -> Found:
+        store = OwnedStore.open(disk, self.settings, disk.clock)
+        log = check_store(store, disk, self.history)
+        numbers = frozenset(found.record.physical_offset for found in log.records)
+        values = {f"next of {queue}": store.offsets.next(*queue) for queue in store.queues.queues()}
+        values[OFFSET] = store.config.consumer_offsets.query(GROUP, TOPIC, 0) or 0
+        if store.waits_for_disk:
+            # It serves them, so they are on the disk.
+            for number in sorted(numbers):
+                disk.record(Note(Durable(number)))
+        self._open_again(disk)
+        if len(disk.trace) % 8 == 0:
+            self._go_on(RecordedDisk(disk.snapshot(), disk.clock))
+        return Found(numbers, frozenset(values.items()))
+
+    def _open_again(self, disk: RecordedDisk) -> None:
+        """Recovering what was just recovered changes nothing."""
+        before, done = disk.snapshot(), len(disk.trace)
+        disk.abandon()
+        OwnedStore.open(disk, self.settings, disk.clock)
+        _same(before, disk.snapshot())
+        written = [step for step in disk.trace[done:] if _changes(step)]
+        require(not written, f"a second recovery writes {written}")
+        disk.abandon()
+
+    def _go_on(self, disk: RecordedDisk) -> None:
+        """More messages can be put, the store stopped, and opened without any recovery."""
+        store = OwnedStore.open(disk, self.settings, disk.clock)
+        session = Session.__new__(Session)
+        upcoming = store.offsets.next(TOPIC, 0)
+        message = Session.message(session, topic=TOPIC)
+        result = store.put(message)
+        require(result.is_ok, f"a put after a recovery: {result.reason}")
+        require(result.queue_offset == upcoming, "a put after a recovery has an odd offset")
+        store.close()
+        before = disk.snapshot()
+        store = OwnedStore.open(disk, self.settings, disk.clock)
+        store.close()
+        _same(before, disk.snapshot())
+
+
+def _same(before: Snapshot, after: Snapshot) -> None:
+    old, new = before.files(), after.files()
+    changed = {path for path in {*old, *new} if old.get(path) != new.get(path)}
+    require(not changed, f"opened again, {sorted(changed)} changed")
+    require(before.directories() == after.directories(), "opened again, directories changed")
+
+
+def _changes(step: Step) -> bool:
+    return isinstance(step, (Write, Resize))
+
+
+WORKLOADS: dict[str, StoreWorkload] = {}
+
+
+def workload(flush: FlushDiskType = ASYNC, **settings: object) -> Callable[[Script], Script]:
+    """Register a script under its function's name."""
+
+    def register(script: Script) -> Script:
+        name = script.__name__.replace("_", "-")
+        assert name not in WORKLOADS, name
+        values = StoreSettings(**{**_SMALL, "flush_disk_type": flush, **settings})
+        WORKLOADS[name] = StoreWorkload(name, script, values)
+        return script
+
+    return register

@@ -1,0 +1,8 @@
+"""Scripts for a live store, each in a few dozen operations on files of a few kilobytes."""
+
+from __future__ import annotations
+
+from tests.crash.store_workload import WORKLOADS
+from tests.crash.workloads import appends, config, derived, rolls, stops
+
+__all__ = ["WORKLOADS", "appends", "config", "derived", "rolls", "stops"]

@@ -1,0 +1,119 @@
+"""Clean stops, kills and starts."""
+
+from __future__ import annotations
+
+from tests.crash.session import Session
+from tests.crash.store_workload import SYNC, workload
+
+
+@workload()
+def nothing(s: Session) -> None:
+    """A store that was opened and never used."""
+    s.restart()
+
+
+@workload()
+def stop(s: Session) -> None:
+    s.put()
+    s.put(900)
+    s.stop()
+
+
+@workload()
+def restart(s: Session) -> None:
+    for _ in range(2):
+        s.put()
+        s.put(1500)
+        s.tick()
+        s.restart()
+    s.put()
+    s.tick()
+
+
+@workload(SYNC)
+def restart_synced(s: Session) -> None:
+    s.put(1500)
+    s.restart()
+    s.put(2500)
+    s.restart()
+
+
+@workload()
+def stop_before_the_tick(s: Session) -> None:
+    for _ in range(4):
+        s.put(900)
+    s.stop()
+
+
+@workload()
+def kill(s: Session) -> None:
+    """What was in the page cache only is there for the next process, and not yet on the disk."""
+    s.put()
+    s.put(900)
+    s.kill()
+    s.put()
+    s.tick()
+    s.kill()
+    s.flush()
+
+
+@workload(SYNC)
+def kill_synced(s: Session) -> None:
+    s.put()
+    s.do(lambda: s.store.put(s.message(900)))
+    s.kill()
+    s.put()
+
+
+@workload()
+def kill_with_a_file_ahead(s: Session) -> None:
+    """The next file was made, and nothing is in it yet."""
+    s.put(2500)
+    s.tick()
+    s.kill()
+    s.put(2500)
+    s.tick()
+    s.kill()
+    s.put(100)
+    s.stop()
+
+
+@workload()
+def kill_after_checkpoint(s: Session) -> None:
+    for _ in range(3):
+        s.put(700)
+        s.tick()
+    s.checkpoint()
+    s.put(700)
+    s.tick()
+    s.kill()
+    s.put(700)
+    s.checkpoint()
+
+
+@workload(mapped_file_size_commit_log=1024, mapped_file_size_consume_queue=40, max_index_num=4)
+def kill_again_and_again(s: Session) -> None:
+    for _ in range(4):
+        s.put(500)
+        s.clock.forward(3)
+        s.tick()
+        s.kill()
+    s.stop()
+
+
+@workload()
+def restart_with_other_sizes(s: Session) -> None:
+    """A store keeps the sizes of its files, whatever the settings say."""
+    s.put(1000)
+    s.stop()
+    s.settings = _larger(s)
+    s.start()
+    for _ in range(4):
+        s.put(1000)
+    s.stop()
+
+
+def _larger(s: Session):
+    import msgspec
+
+    return msgspec.structs.replace(s.settings, mapped_file_size_commit_log=8192)
