@@ -6,19 +6,23 @@ Upstream: `HookUtils.checkBeforePutMessage`, `DefaultMessageStore.asyncPutMessag
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from mqlake.errors import FormatError
-from mqlake.formats import properties, record, sys_flag
+from mqlake.formats import host, properties, record, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES, is_safe_topic
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.store.message import Message
 from mqlake.store.put_result import PutResult, PutStatus
+from mqlake.store.settings import BrokerRole, StoreSettings
 
 _INNER_NUM = properties.INNER_NUM.encode()
 _PAIR_END = properties.PROPERTY_SEPARATOR
-# Bytes besides the body that a record may have: the encoder's buffer upstream.
-MOST_BESIDES_BODY = 64 << 10
+_HOST_BITS = sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6
+_MOST_CACHED = 4096
 
 
 class Refusal(Exception):  # noqa: N818
@@ -30,28 +34,112 @@ class Refusal(Exception):  # noqa: N818
 
 
 class TopicPart(NamedTuple):
-    """A topic as a record holds it."""
+    """A topic as records hold it."""
 
     magic: int
     data: bytes
     """The length, in one byte or (version 2) two, and the topic."""
 
 
-def encode_topic(topic: str, *, allow_v2: bool) -> TopicPart:
-    """Return the topic's part of a record; version 2 where it has more than 127 bytes.
+class Sender(NamedTuple):
+    """Who sent a message, as its record says it."""
 
-    Raises:
-        Refusal: MESSAGE_ILLEGAL: too long, or nothing that a queue's directory can be called.
+    sys_flag: int
+    """The message's, with the right bits for IPv6 hosts."""
+    born_host: bytes
+
+
+class AppendChecks:
+    """What a store takes, and what it makes of the parts.
+
+    Attributes:
+        refusal: why no message at all is taken; None where they are.
+        longest_body: bytes.
+        store_host: 8 or 20 bytes.
     """
-    data = topic.encode("utf-8", "surrogatepass")
-    longest = MAX_NAME_BYTES if allow_v2 else record.MAX_TOPIC_V1
-    if len(data) > longest:
-        raise illegal(f"the topic has {len(data)} bytes, more than {longest}")
-    if not is_safe_topic(data):
-        raise illegal(f"not usable as a topic: {topic!r}")
-    if len(data) > record.MAX_TOPIC_V1:
-        return TopicPart(record.V2_MAGIC, len(data).to_bytes(2, "big") + data)
-    return TopicPart(record.V1_MAGIC, len(data).to_bytes(1, "big") + data)
+
+    def __init__(self, settings: StoreSettings, largest_record: int) -> None:
+        self._settings = settings
+        self._largest_record = largest_record
+        self.longest_body = settings.max_message_size
+        self._is_shut_down = False
+        self._not_writable: str | None = None
+        self.refusal: str | None = None
+        self.store_host = host.encode_host(_address(settings))
+        self._store_bit = _v6_bit(self.store_host, sys_flag.STORE_HOST_V6)
+        self._longest_topic = (
+            MAX_NAME_BYTES if settings.auto_message_version_on_topic_len else record.MAX_TOPIC_V1
+        )
+        self._cached_topic = lru_cache(_MOST_CACHED)(self._encode_topic)
+        self._cached_host = lru_cache(_MOST_CACHED)(host.encode_host)
+        self._update()
+
+    def shut_down(self) -> None:
+        """Take no more messages."""
+        self._is_shut_down = True
+        self._update()
+
+    def set_not_writable(self, reason: str | None) -> None:
+        """Take no messages for this reason; None: take them again."""
+        self._not_writable = reason
+        self._update()
+
+    def _update(self) -> None:
+        if self._is_shut_down:
+            self.refusal = "the store is shut down"
+        elif self._settings.broker_role is BrokerRole.SLAVE:
+            self.refusal = "this store is a slave's: put to its master"
+        else:
+            self.refusal = self._not_writable and f"the store is read-only: {self._not_writable}"
+
+    def topic(self, topic: str, queue_id: int) -> TopicPart:
+        """Return the topic's part of a record; version 2 where it has more than 127 bytes.
+
+        Raises:
+            Refusal: SERVICE_NOT_AVAILABLE: no message is taken; MESSAGE_ILLEGAL: the topic is too
+                long, or nothing that a queue's directory can be called.
+        """
+        if self.refusal is not None:
+            raise Refusal(PutStatus.SERVICE_NOT_AVAILABLE, self.refusal)
+        part = self._cached_topic(topic)
+        if queue_id < 0:
+            raise illegal(f"there is no queue {queue_id}")
+        return part
+
+    def _encode_topic(self, topic: str) -> TopicPart:
+        data = topic.encode("utf-8", "surrogatepass")
+        if len(data) > self._longest_topic:
+            raise illegal(f"the topic has {len(data)} bytes, more than {self._longest_topic}")
+        if not is_safe_topic(data):
+            raise illegal(f"not usable as a topic: {topic!r}")
+        if len(data) > record.MAX_TOPIC_V1:
+            return TopicPart(record.V2_MAGIC, len(data).to_bytes(2, "big") + data)
+        return TopicPart(record.V1_MAGIC, len(data).to_bytes(1, "big") + data)
+
+    def sender(self, flags: int, born_host: str) -> Sender:
+        """Return the born host's bytes, the store's own for "", and the flags that go with it.
+
+        Raises:
+            Refusal: MESSAGE_ILLEGAL: not an address and a port.
+        """
+        try:
+            data = self._cached_host(born_host) if born_host else self.store_host
+        except FormatError as error:
+            raise illegal(f"born host: {error}") from None
+        bits = self._store_bit | _v6_bit(data, sys_flag.BORN_HOST_V6)
+        return Sender(flags & ~_HOST_BITS | bits, data)
+
+    def sizes(self, body: int, size: int) -> None:
+        """Check the bytes of a body, and those of its record or of all records of a batch.
+
+        Raises:
+            Refusal: MESSAGE_ILLEGAL: too many.
+        """
+        if body > self.longest_body:
+            most = self.longest_body
+            raise illegal(f"the body has {body} bytes, more than maxMessageSize, {most}")
+        if size > self._largest_record:
+            raise illegal(f"{size} bytes do not fit in one file of the commit log")
 
 
 def encode_properties(message: Message) -> bytes:
@@ -70,7 +158,7 @@ def encode_properties(message: Message) -> bytes:
     if message.sys_flag & sys_flag.INNER_BATCH or (
         _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data)
     ):
-        raise illegal("inner batches need a batch consume queue, which this store does not have")
+        raise illegal("inner batches need batch consume queues, which this store does not have")
     if len(data) > MAX_LENGTH:
         raise Refusal(
             PutStatus.PROPERTIES_SIZE_EXCEEDED,
@@ -82,8 +170,8 @@ def encode_properties(message: Message) -> bytes:
 def _encode_attributes(message: Message) -> bytes:
     text, pairs = "", 0
     keys, tags = message.keys, message.tags
-    if keys:
-        keys = keys if isinstance(keys, str) else properties.KEY_SEPARATOR.join(keys)
+    if not isinstance(keys, str):
+        keys = properties.KEY_SEPARATOR.join(keys)
     if keys:
         text, pairs = f"{properties.KEYS}\x01{keys}\x02", 1
     if tags:
@@ -91,24 +179,31 @@ def _encode_attributes(message: Message) -> bytes:
     if message.delay_level:
         text, pairs = f"{text}{properties.DELAY}\x01{message.delay_level}\x02", pairs + 1
     if text.count(_PAIR_END) != pairs:
-        raise FormatError("neither tags nor keys can hold the byte 02")
+        raise FormatError("neither tags nor keys can hold the character U+0002")
     # Of equal names readers take the last.
     before = properties.encode_pairs(message.properties) if message.properties else b""
     return before + text.encode()
 
 
-def check_size(body: int, size: int, *, longest_body: int, largest_record: int) -> None:
-    """Check a body and its record, or all records of a batch, in bytes.
-
-    Raises:
-        Refusal: MESSAGE_ILLEGAL: too large.
-    """
-    if body > longest_body:
-        raise illegal(f"the body has {body} bytes, more than maxMessageSize, {longest_body}")
-    if size > largest_record:
-        raise illegal(f"{size} bytes do not fit in a commit-log file beside a blank record")
+def wrong_type(what: object, kind: type[msgspec.Struct]) -> str | None:
+    """Return which field has another type than it is declared with; None for none."""
+    try:
+        values = {name: getattr(what, name) for name in kind.__struct_fields__}
+        msgspec.convert(list(values.values()) if kind is Message else values, kind)
+    except (AttributeError, msgspec.ValidationError) as error:
+        return str(error)
+    return None
 
 
 def illegal(reason: str) -> Refusal:
     """Return the refusal of a message that no store would take."""
     return Refusal(PutStatus.MESSAGE_ILLEGAL, reason)
+
+
+def _v6_bit(data: bytes, bit: int) -> int:
+    return bit if len(data) == host.V6_SIZE else 0
+
+
+def _address(settings: StoreSettings) -> str:
+    address = settings.broker_ip1
+    return f"{f'[{address}]' if ':' in address else address}:{settings.listen_port}"

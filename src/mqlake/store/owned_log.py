@@ -21,6 +21,10 @@ _RESERVE_AHEAD = 1 << 20
 _ZERO_STEP = 1 << 20
 
 
+class NextFileError(DiskError):
+    """The next file of the commit log cannot be made."""
+
+
 class OwnedCommitLog(CommitLog):
     """The segments of a store, ascending, and the end at which records are appended.
 
@@ -45,7 +49,7 @@ class OwnedCommitLog(CommitLog):
         self._names_made = self._names_synced = 0
         self._buffer = memoryview(b"")
         self._base = self.end = self.flushed = self.limit
-        self._room_end = 0
+        self._limit = self._room_end = 0
 
     @property
     def file_size(self) -> int:
@@ -59,9 +63,55 @@ class OwnedCommitLog(CommitLog):
 
     # Append
 
+    def offset_for(self, size: int) -> int:
+        """Return the physical offset that the next record gets if it has `size` bytes."""
+        end = self.end
+        return end if end - self._base + size <= self._limit else self._base + len(self._buffer)
+
+    def append(self, data: bytes) -> None:
+        """Append a record of up to `largest_record` bytes at `offset_for` its size.
+
+        Raises:
+            DiskError: no room on the disk; nothing has changed.
+            NextFileError: so, and it takes the next file.
+        """
+        at, size = self.end - self._base, len(data)
+        if at + size > self._room_end:
+            self.make_room(size)
+            at = self.end - self._base
+        self._buffer[at : at + size] = data
+        self.appended(size)
+
+    def make_room(self, size: int) -> None:
+        """Let the next `size` bytes (up to `largest_record`) go where `end` is then.
+
+        Begins the next file where they do not fit in this one with a blank record behind them.
+
+        Raises:
+            DiskError: as `append`.
+        """
+        if self._file is None or self.position + size > self._limit:
+            self._roll(size)
+        else:
+            self._reserve(self._file, self.position, size)
+
+    def room_for(self, most: int) -> int:
+        """Return how many bytes, up to `most`, can be appended to this file; 0 for none.
+
+        Raises:
+            DiskError: no room on the disk.
+        """
+        at = self.position
+        size = min(most, self._limit - at)
+        if size <= 0 or self._file is None:
+            return 0
+        if at + size > self._room_end:
+            self._reserve(self._file, at, size)
+        return size
+
     @property
     def buffer(self) -> memoryview:
-        """The writable bytes of the segment that `make_room` chose; `end` is at `position`."""
+        """The bytes of the file that is appended to; the same object as long as the file is."""
         return self._buffer
 
     @property
@@ -69,34 +119,11 @@ class OwnedCommitLog(CommitLog):
         """Bytes of `buffer` that are in use."""
         return self.end - self._base
 
-    def make_room(self, size: int) -> int:
-        """Return the physical offset at which `size` bytes (≤ `largest_record`) can be appended.
-
-        Begins the next file where they do not fit in this one with a blank record behind them.
-
-        Raises:
-            DiskError: no room on the disk, or no next file; nothing has changed.
-        """
-        if self.end - self._base + size > self._room_end:
-            self._make_room(size)
-        return self.end
-
-    def append(self, data: bytes) -> None:
-        """Append bytes for which `make_room` made room."""
-        at = self.end - self._base
-        self._buffer[at : at + len(data)] = data
-        self.appended(len(data))
-
     def appended(self, size: int) -> None:
-        """Count bytes that were put into `buffer` from `position` on as appended."""
+        """Count as appended what was put into `buffer` at `position`, where there was room."""
         assert self._file is not None
         self._file.written(self.end - self._base, size)
         self.end += size
-
-    def fitting(self, size: int) -> bool:
-        """Say whether so many bytes, and a blank record behind them, fit in this file."""
-        used = self.end - self._base
-        return self._file is not None and used + size + record.FRAME_SIZE <= len(self._buffer)
 
     def prepare_next(self) -> None:
         """Make the next file once more than half of this one is used, so that a roll need not."""
@@ -104,16 +131,8 @@ class OwnedCommitLog(CommitLog):
             with suppress(DiskError):  # the roll tries again, and says why it cannot
                 self._prepared = self._create(self._base + len(self._buffer))
 
-    def _make_room(self, size: int) -> None:
-        if self.fitting(size):
-            assert self._file is not None
-            self._reserve(self._file, self.position, size)
-        else:
-            self._roll(size)
-
     def _reserve(self, file: WritableFile, at: int, size: int) -> None:
-        most = file.size - record.FRAME_SIZE
-        ahead = min(at + size + _RESERVE_AHEAD, most)
+        ahead = min(at + size + _RESERVE_AHEAD, file.size - record.FRAME_SIZE)
         try:
             file.reserve(at, ahead - at)
         except DiskError:
@@ -122,15 +141,15 @@ class OwnedCommitLog(CommitLog):
         self._room_end = ahead
 
     def _roll(self, size: int) -> None:
-        base = self._base + len(self._buffer)
-        file = self._prepared = self._prepared or self._create(base)
-        room_end, mapping = self._room_end, file.mapping()
+        base, room_end = self._base + len(self._buffer), self._room_end
         try:
+            file = self._prepared = self._prepared or self._create(base)
+            mapping = file.mapping()
             self._reserve(file, 0, size)
             self._end_file()
-        except BaseException:
+        except DiskError as error:
             self._room_end = room_end
-            raise
+            raise NextFileError(str(error), error.errno) from error
         self._prepared = None
         self._use(file, Segment(segment_name(base), base, base + file.size), mapping)
         self.end = base
@@ -159,6 +178,7 @@ class OwnedCommitLog(CommitLog):
             self._bases.append(segment.base)
         self._writing[segment.base] = self._file = file
         self._base, self._buffer = segment.base, mapping
+        self._limit = len(mapping) - record.FRAME_SIZE
 
     # Sync
 
@@ -287,6 +307,7 @@ class OwnedCommitLog(CommitLog):
             self._owned.remove(f"{DIRECTORY}/{segment_name(base)}")
         self._writing.clear()
         self._file, self._buffer, self._room_end = None, memoryview(b""), 0
+        self._limit = 0
         super().close()
 
 
