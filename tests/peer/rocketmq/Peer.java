@@ -51,7 +51,7 @@ public final class Peer {
             case "put-load":
                 return new PutLoad(store.get(), JSON.parseObject(request[1])).run();
             case "scan":
-                return Scan.run(store.get(), Boolean.parseBoolean(request[1]));
+                return Scan.run(store.get(), request[1].equals("decoded"));
             case "close":
                 store.close();
                 return Map.of();

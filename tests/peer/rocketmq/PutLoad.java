@@ -20,6 +20,7 @@ import org.apache.rocketmq.store.PutMessageResult;
  *
  * The load: `messages` of `body` bytes, spread over `topics` with `queues` each, `perCall` a call; on `threads`
  * that wait for each answer, or, where `waiting` is given, on one thread that has that many puts unanswered.
+ * Where `wait` is 0, it ends without waiting for the dispatch.
  */
 final class PutLoad {
     private static final SocketAddress HOST = new InetSocketAddress("127.0.0.1", 10911);
@@ -34,6 +35,7 @@ final class PutLoad {
     private final int perCall;
     private final int threads;
     private final int waiting;
+    private final boolean waitsForDispatch;
     private final List<Long> behind = new ArrayList<>();
     private final ConcurrentLinkedQueue<Throwable> failures = new ConcurrentLinkedQueue<>();
 
@@ -47,6 +49,7 @@ final class PutLoad {
         perCall = load.getIntValue("perCall", 1);
         threads = load.getIntValue("threads", 1);
         waiting = load.getIntValue("waiting", 0);
+        waitsForDispatch = load.getIntValue("wait", 1) == 1;
     }
 
     /** Seconds until all puts were answered and until all was dispatched; samples of the dispatch's lag between. */
@@ -73,7 +76,9 @@ final class PutLoad {
         long behindBytes = store.dispatchBehindBytes();
         watcher.interrupt();
         watcher.join();
-        OpenStore.waitUntilDispatched(store);
+        if (waitsForDispatch) {
+            OpenStore.waitUntilDispatched(store);
+        }
         double dispatched = (System.nanoTime() - begin) / 1e9;
         if (!failures.isEmpty()) {
             throw new IllegalStateException(failures.peek());
