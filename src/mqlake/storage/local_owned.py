@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Self
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.storage.local import LocalDirectory, LocalFile
@@ -91,6 +92,22 @@ class LocalOwnedFile(LocalFile):
 
 class LocalOwnedDirectory(LocalDirectory):
     """A directory of this machine that this process changes."""
+
+    @classmethod
+    def make(cls, root: str | os.PathLike[str]) -> Self:
+        """Return a directory of this machine, made durably where there is none.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        path = Path(root).absolute()
+        with disk_errors(path):
+            missing = [path, *path.parents]
+            missing = missing[: next(n for n, part in enumerate(missing) if part.exists())]
+            for part in reversed(missing):
+                part.mkdir(exist_ok=True)
+                cls(part.parent).sync_directory("")
+        return cls(path)
 
     def own(self, name: str) -> AbstractContextManager[object]:
         return OwnerLock(self._root, name)

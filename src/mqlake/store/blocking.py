@@ -1,0 +1,177 @@
+"""A live store for threads (docs/live-store.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from threading import Condition, Event, Lock, Thread
+from time import sleep
+from typing import Self
+
+from mqlake.errors import DiskError
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.message import Message, MessageBatch
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.put_result import PutError, PutResult, PutStatus
+from mqlake.store.recovery import Progress
+from mqlake.store.services import Job
+from mqlake.store.settings import StoreSettings, make_settings
+
+# Seconds after a put until it is dispatched, unless more puts bring that forward.
+_TICK = 0.001
+
+# Seconds between looks at what is due.
+_SERVICE_INTERVAL = 0.05
+
+
+class BlockingMessageStore:
+    """A store directory that this process owns; for any number of threads.
+
+    `with BlockingMessageStore.open(path) as store:` is `MessageStore` without asyncio. Threads that
+    put at the same time under SYNC_FLUSH share one sync.
+
+    Attributes:
+        core: the store itself; to be used while `lock` is held.
+        lock: of the core.
+    """
+
+    def __init__(self, core: OwnedStore) -> None:
+        self.core = core
+        self.lock = Condition(Lock())
+        self._is_sync = core.waits_for_disk
+        self._is_syncing = False
+        self._is_closing = False
+        self._work = Event()
+        self._thread = Thread(target=self._serve, name="mqlake-store", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        settings: StoreSettings | Mapping[str, object] | str | os.PathLike[str] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Take a directory, made where there is none, and recover what is in it.
+
+        Arguments and errors as of `MessageStore.open`.
+        """
+        directory = LocalOwnedDirectory.make(path)
+        return cls(OwnedStore.open(directory, make_settings(settings), progress=progress))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Dispatch and sync everything, and let go of the directory.
+
+        Raises:
+            DiskError: the disk failed; the next start recovers.
+        """
+        self._is_closing = True
+        self._work.set()
+        self._thread.join()
+        with self.lock:
+            self.core.close()
+
+    # Put
+
+    def put(self, message: Message) -> PutResult:
+        """Append a message; return once it is as durable as the settings say.
+
+        Raises:
+            PutError: it was refused, or the disk failed.
+        """
+        with self.lock:
+            return self._finish(self.core.put(message))
+
+    def put_batch(self, batch: MessageBatch) -> PutResult:
+        """Append a batch as a client encoded it: all of its messages, or none.
+
+        Raises:
+            PutError: it was refused, or the disk failed.
+        """
+        with self.lock:
+            return self._finish(self.core.put_batch(batch))
+
+    def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages of any topics in one go; return once all of them are durable.
+
+        Those that are refused say so in their result; the others are put.
+
+        Raises:
+            PutError: the disk failed.
+        """
+        with self.lock:
+            results = self.core.put_many(messages)
+            if self._is_sync and results:
+                self._wait(self.core.log.end, results[-1])
+        self._wake()
+        return results
+
+    def _finish(self, result: PutResult) -> PutResult:
+        if result.status is not PutStatus.PUT_OK:
+            raise PutError(result)
+        if self._is_sync:
+            self._wait(result.physical_offset + result.size, result)
+        self._wake()
+        return result
+
+    def _wake(self) -> None:
+        if not self._work.is_set():
+            self._work.set()
+
+    def _wait(self, end: int, result: PutResult) -> None:
+        """Wait for the disk: one thread syncs for all that have put until it begins."""
+        core = self.core
+        timeout = core.settings.sync_flush_timeout
+        deadline = core.clock.monotonic() + timeout / 1000
+        while core.log.flushed < end:
+            if core.failure is not None:
+                reason = str(core.failure)
+                raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from core.failure
+            if not self._is_syncing:
+                self._sync()
+            elif not self.lock.wait(deadline - core.clock.monotonic()):
+                reason = f"not on the disk after {timeout} ms"
+                raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason))
+
+    def _sync(self) -> None:
+        self._is_syncing = True
+        try:
+            self._run(self.core.log.unsynced())
+        finally:
+            self._is_syncing = False
+            self.lock.notify_all()
+        self.core.tick()
+
+    # Services
+
+    def _serve(self) -> None:
+        while not self._is_closing:
+            if self._work.wait(_SERVICE_INTERVAL):
+                self._work.clear()
+                sleep(_TICK)
+            with self.lock:
+                self.core.tick()
+                while (job := self.core.services.due()) is not None:
+                    self._run(job)
+
+    def _run(self, job: Job) -> None:
+        """Run a job with the lock let go."""
+        failure: DiskError | None = None
+        self.lock.release()
+        try:
+            job.run()
+        except DiskError as error:
+            failure = error
+        finally:
+            self.lock.acquire()
+        if failure is None:
+            job.done()
+        else:
+            self.core.fail(failure)

@@ -1,0 +1,231 @@
+"""A live store for asyncio (docs/live-store.md).
+
+Upstream: `DefaultMessageStore`, `GroupCommitService`, `FlushRealTimeService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Self
+
+from mqlake.errors import DiskError
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.message import Message, MessageBatch
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.put_result import PutError, PutResult, PutStatus
+from mqlake.store.recovery import Progress
+from mqlake.store.services import Job
+from mqlake.store.settings import StoreSettings, make_settings
+
+# Seconds after a put until it is dispatched, unless more puts bring that forward.
+_TICK = 0.001
+
+# Seconds between looks at what is due.
+_SERVICE_INTERVAL = 0.05
+
+
+class _Waiting(NamedTuple):
+    """A put that waits for the disk: up to which physical offset, until when."""
+
+    end: int
+    deadline: float
+    future: asyncio.Future[None]
+
+
+class MessageStore:
+    """A store directory that this process owns; for the tasks of one event loop.
+
+    `async with MessageStore.open(path) as store:` takes the directory, recovers what is in it,
+    and leaves it in good order. Puts raise `PutError` when they are refused, or when the disk
+    fails; what was acknowledged is as durable as `flushDiskType` says.
+
+    Attributes:
+        core: the store itself, for everything that needs no waiting.
+    """
+
+    core: OwnedStore
+
+    def __init__(
+        self, path: str | os.PathLike[str], settings: StoreSettings, progress: Progress | None
+    ) -> None:
+        self._path, self._settings, self._progress = path, settings, progress
+        self._waiting: deque[_Waiting] = deque()
+        self._tick_timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Task[None] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        settings: StoreSettings | Mapping[str, object] | str | os.PathLike[str] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Return a store to be entered with `async with`; made where there is none.
+
+        Args:
+            path: the directory (`storePathRootDir`).
+            settings: names and values of `broker.conf`, or the path of one.
+            progress: told how far recovery is.
+
+        Raises:
+            StoreError: wrong settings; on entering, see `OwnedStore.open`.
+        """
+        return cls(path, make_settings(settings), progress)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        # Two: a put does not wait behind the files of many queues.
+        self._disk = ThreadPoolExecutor(2, "mqlake-disk")
+        try:
+            self.core = await self._loop.run_in_executor(self._disk, self._open)
+        except BaseException:
+            self._disk.shutdown()
+            raise
+        self._is_sync = self.core.waits_for_disk
+        self._serving = self._loop.create_task(self._serve())
+        return self
+
+    def _open(self) -> OwnedStore:
+        directory = LocalOwnedDirectory.make(self._path)
+        return OwnedStore.open(directory, self._settings, progress=self._progress)
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Dispatch and sync everything, and let go of the directory.
+
+        Raises:
+            DiskError: the disk failed; the next start recovers.
+        """
+        self._serving.cancel()
+        await asyncio.gather(self._serving, return_exceptions=True)
+        if self._flushing is not None:
+            await asyncio.gather(self._flushing, return_exceptions=True)
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
+        try:
+            await self._loop.run_in_executor(self._disk, self.core.close)
+        finally:
+            self._disk.shutdown()
+
+    # Put
+
+    async def put(self, message: Message) -> PutResult:
+        """Append a message; return once it is as durable as the settings say.
+
+        Raises:
+            PutError: it was refused, or the disk failed.
+        """
+        result = self.core.put(message)
+        if result.status is not PutStatus.PUT_OK:
+            raise PutError(result)
+        if self._tick_timer is None:
+            self._tick_timer = self._loop.call_later(_TICK, self._tick)
+        if self._is_sync:
+            await self._durable(result.physical_offset + result.size, result)
+        return result
+
+    async def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages of any topics in one go; return once all of them are durable.
+
+        Those that are refused say so in their result; the others are put.
+
+        Raises:
+            PutError: the disk failed.
+        """
+        results = self.core.put_many(messages)
+        if self._tick_timer is None:
+            self._tick_timer = self._loop.call_later(_TICK, self._tick)
+        if self._is_sync and results:
+            await self._durable(self.core.log.end, results[-1])
+        return results
+
+    async def put_batch(self, batch: MessageBatch) -> PutResult:
+        """Append a batch as a client encoded it: all of its messages, or none.
+
+        Raises:
+            PutError: it was refused, or the disk failed.
+        """
+        result = self.core.put_batch(batch)
+        if result.status is not PutStatus.PUT_OK:
+            raise PutError(result)
+        if self._tick_timer is None:
+            self._tick_timer = self._loop.call_later(_TICK, self._tick)
+        if self._is_sync:
+            await self._durable(result.physical_offset + result.size, result)
+        return result
+
+    def _tick(self) -> None:
+        self._tick_timer = None
+        self.core.tick()
+
+    async def _durable(self, end: int, result: PutResult) -> None:
+        if self.core.log.flushed >= end:
+            return
+        future = self._loop.create_future()
+        deadline = self._loop.time() + self.core.settings.sync_flush_timeout / 1000
+        self._waiting.append(_Waiting(end, deadline, future))
+        if self._flushing is None:
+            self._flushing = self._loop.create_task(self._flush())
+        try:
+            await future
+        except DiskError as error:
+            raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, str(error))) from error
+        except TimeoutError:
+            reason = f"not on the disk after {self.core.settings.sync_flush_timeout} ms"
+            raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason)) from None
+
+    async def _flush(self) -> None:
+        """Sync the log for all puts that wait, until none does: one sync for many of them."""
+        try:
+            while self._waiting:
+                # Whoever is about to put in this round of the loop gets into this sync.
+                await asyncio.sleep(0)
+                await self._run(self.core.log.unsynced())
+                self.core.tick()
+                self._release()
+        finally:
+            self._flushing = None
+
+    def _release(self) -> None:
+        failure, flushed = self.core.failure, self.core.log.flushed
+        while self._waiting and (failure or self._waiting[0].end <= flushed):
+            future = self._waiting.popleft().future
+            if future.done():
+                continue
+            if failure is None:
+                future.set_result(None)
+            else:
+                future.set_exception(DiskError(str(failure), failure.errno))
+
+    def _expire(self) -> None:
+        now = self._loop.time()
+        for waiting in self._waiting:
+            if waiting.deadline > now:
+                return
+            if not waiting.future.done():
+                waiting.future.set_exception(TimeoutError())
+
+    # Services
+
+    async def _serve(self) -> None:
+        while True:
+            await asyncio.sleep(_SERVICE_INTERVAL)
+            self._expire()
+            while (job := self.core.services.due()) is not None:
+                await self._run(job)
+            self._release()
+
+    async def _run(self, job: Job) -> None:
+        try:
+            await self._loop.run_in_executor(self._disk, job.run)
+        except DiskError as error:
+            self.core.fail(error)
+        else:
+            job.done()

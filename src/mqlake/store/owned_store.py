@@ -1,0 +1,264 @@
+"""Own a store directory: append, dispatch, make durable, read (docs/live-store.md).
+
+The core of the live store: synchronous, for one thread, without a timer of its own.
+`message_store` (asyncio) and `blocking` (threads) put time around it.
+Upstream: `DefaultMessageStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from mqlake.errors import DiskError
+from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.storage.clock import Clock, SystemClock
+from mqlake.storage.owner_lock import LOCK_NAME
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.abort_mark import mark_closed
+from mqlake.store.append import Appender
+from mqlake.store.checkpoint_file import CheckpointFile, Reached, reached
+from mqlake.store.config_store import ConfigStore
+from mqlake.store.message import Message, MessageBatch
+from mqlake.store.pending_sync import PendingSync
+from mqlake.store.put_result import PutResult
+from mqlake.store.recovery import Progress, Recovered, recover
+from mqlake.store.retention import Retention
+from mqlake.store.services import Job, Service, Services
+from mqlake.store.settings import FlushDiskType, StoreSettings
+
+# Under load a put dispatches by itself what was put since, after so many seconds.
+_TICK = 0.001
+
+_PAGE = 4096
+
+
+class OwnedStore:
+    """A store directory that this process owns and writes. For one thread.
+
+    Attributes:
+        directory: the tree the store is in.
+        settings: as it was opened with.
+        log, queues, index: the files that are written.
+        offsets: the next offset of each queue.
+        dispatcher: derives queues and index from the log.
+        config: topics, groups, offsets.
+        retention: removes what need not be kept.
+        recovered: what opening it found and mended.
+        services: what is done by the clock.
+        failure: why nothing more is taken, once the disk failed to keep what it had taken.
+    """
+
+    def __init__(
+        self, directory: OwnedDirectory, settings: StoreSettings, clock: Clock, found: Recovered
+    ) -> None:
+        self.directory, self.settings, self.clock = directory, settings, clock
+        self.recovered = found.report
+        self.log, self.queues, self.index = found.log, found.queues, found.index
+        self.offsets, self.dispatcher = found.offsets, found.dispatcher
+        self.config = ConfigStore(directory, settings, clock)
+        self.retention = Retention(
+            directory, self.log, self.queues, self.index, self.dispatcher, settings, clock
+        )
+        self.failure: DiskError | None = None
+        self.waits_for_disk = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self._appender = Appender(self.log, self.offsets, settings, clock)
+        self._checkpoint = found.checkpoint
+        self._dispatch_failure: DiskError | None = None
+        self._not_writable: str | None = None
+        self._last_tick = self._last_flush = self._last_checkpoint = clock.monotonic()
+        self._entries_in_checkpoint = self.dispatcher.entries
+        self._held = ExitStack()
+        self.services = Services(clock, self._services())
+
+    @classmethod
+    def open(
+        cls,
+        directory: OwnedDirectory,
+        settings: StoreSettings | None = None,
+        clock: Clock | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Take the directory, recover what is in it, and be ready for messages.
+
+        Raises:
+            StoreError: another process owns it, or what is in it cannot be opened.
+            DiskError: the disk failed.
+        """
+        settings, clock = settings or StoreSettings(), clock or SystemClock()
+        with ExitStack() as held:
+            held.enter_context(directory.own(LOCK_NAME))
+            store = cls(directory, settings, clock, recover(directory, settings, clock, progress))
+            store._held = held.pop_all()
+        return store
+
+    # Put
+
+    def put(self, message: Message) -> PutResult:
+        """Append a message. It is durable once `log.flushed` has passed it."""
+        result = self._appender.put(message)
+        if self.clock.monotonic() - self._last_tick > _TICK:
+            self.tick()
+        return result
+
+    def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages of any topics and queues in one go, each as `put` does."""
+        results = self._appender.put_many(messages)
+        if self.clock.monotonic() - self._last_tick > _TICK:
+            self.tick()
+        return results
+
+    def put_batch(self, batch: MessageBatch) -> PutResult:
+        """Append all messages of a batch, or none."""
+        result = self._appender.put_batch(batch)
+        if self.clock.monotonic() - self._last_tick > _TICK:
+            self.tick()
+        return result
+
+    @property
+    def readable_end(self) -> int:
+        """Physical offset before which messages may be dispatched and read.
+
+        Under SYNC_FLUSH nothing is that is not on the disk.
+        """
+        return self.log.flushed if self.waits_for_disk else self.log.end
+
+    def tick(self) -> None:
+        """Dispatch everything that may be read.
+
+        Where the disk refuses, the store takes no messages until a later tick succeeds.
+        """
+        self._last_tick = self.clock.monotonic()
+        try:
+            self.log.prepare_next()
+            self.dispatcher.run(self.readable_end)
+            self._dispatch_failure = None
+        except DiskError as error:
+            self._dispatch_failure = error
+        self._update_writable()
+
+    def _update_writable(self) -> None:
+        failure = self.failure or self._dispatch_failure
+        reason = str(failure) if failure else self.retention.not_writable
+        if reason != self._not_writable:
+            self._not_writable = reason
+            self._appender.set_not_writable(reason)
+
+    # Durability
+
+    def fail(self, error: DiskError) -> None:
+        """Take no more messages, for good: the disk did not keep what it had taken."""
+        self.failure = self.failure or error
+        self._update_writable()
+
+    def sync_log(self) -> None:
+        """Return once every message is on the disk and dispatched.
+
+        Raises:
+            DiskError: the disk failed; the store takes no more messages.
+        """
+        self._complete(self.log.unsynced())
+        self.tick()
+
+    def checkpoint(self) -> None:
+        """Return once all files, and a checkpoint that says so, are on the disk.
+
+        Raises:
+            DiskError: the disk failed; the store takes no more messages.
+        """
+        self._complete(self._pending_checkpoint())
+
+    def _complete(self, job: Job) -> None:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            job.run()
+        except DiskError as error:
+            self.fail(error)
+            raise
+        job.done()
+
+    def _pending_checkpoint(self) -> PendingCheckpoint:
+        self._last_checkpoint = self.clock.monotonic()
+        self._entries_in_checkpoint = self.dispatcher.entries
+        parts = [self.log.unsynced(), self.queues.pending_sync(), self.index.pending_sync()]
+        return PendingCheckpoint(parts, self._checkpoint, reached(self.dispatcher, self.index))
+
+    # By the clock
+
+    def _services(self) -> list[Service]:
+        settings = self.settings
+        return [
+            Service(settings.flush_interval_commit_log, self._flush),
+            Service(settings.flush_interval_consume_queue, self._derived_flush),
+            *self.retention.services(),
+            *self.config.services(),
+        ]
+
+    def _flush(self) -> Job | None:
+        now, unflushed = self.clock.monotonic(), self.log.end - self.log.flushed
+        least = self.settings.flush_commit_log_least_pages * _PAGE
+        is_late = (
+            now - self._last_flush
+        ) * 1000 >= self.settings.flush_commit_log_thorough_interval
+        if self.failure or not unflushed or (unflushed < least and not is_late):
+            return None
+        self._last_flush = now
+        return self.log.unsynced()
+
+    def _derived_flush(self) -> Job | None:
+        """Sync what was derived, once there are enough new entries, or they have waited long."""
+        settings = self.settings
+        new = (self.dispatcher.entries - self._entries_in_checkpoint) * ENTRY_SIZE
+        waited = (self.clock.monotonic() - self._last_checkpoint) * 1000
+        is_late = waited >= settings.flush_consume_queue_thorough_interval
+        if self.failure or (new < settings.flush_consume_queue_least_pages * _PAGE and not is_late):
+            return None
+        return self._pending_checkpoint()
+
+    def close(self) -> None:
+        """Stop cleanly: everything dispatched and on the disk, the directory let go of.
+
+        Raises:
+            DiskError: the disk failed, now or before; the next start recovers.
+        """
+        self._appender.shut_down()
+        with self._held:
+            try:
+                self.sync_log()
+                self.config.persist()
+                if self._dispatch_failure is not None:
+                    raise self._dispatch_failure
+                self.checkpoint()
+                self._checkpoint.write(reached(self.dispatcher, self.index), is_clean_stop=True)
+                mark_closed(self.directory)
+            finally:
+                self.queues.close()
+                self.index.close()
+                self.log.close()
+
+
+@dataclass(frozen=True)
+class PendingCheckpoint:
+    """All files of a store that are to be synced, and the checkpoint that then says so."""
+
+    parts: Sequence[PendingSync]
+    file: CheckpointFile
+    reached: Reached
+
+    def run(self) -> None:
+        """Wait for the disk, in any thread.
+
+        Raises:
+            DiskError: the disk failed; the checkpoint is as it was.
+        """
+        for part in self.parts:
+            part.run()
+        self.file.write(self.reached)
+
+    def done(self) -> None:
+        """Note in the store's thread that all of it is durable."""
+        for part in self.parts:
+            part.done()
