@@ -18,41 +18,27 @@ from mqlake.formats.index_file import DEFAULT_MAX_ENTRIES, DEFAULT_SLOTS, IndexH
 _MAX_INT, _MIN_LONG, _MAX_LONG = (1 << 31) - 1, -1 << 63, (1 << 63) - 1
 
 
-class IndexFileBuilder:
-    """Build one index file in anonymous memory, which the system gives as it is touched.
+class IndexInserter:
+    """Append entries to an index file in memory, which may be the mapping of a real one.
 
     Args:
+        buffer: the file's bytes, writable.
         slots: hash slots of the file (`maxHashSlotNum`).
         max_entries: places for entries (`maxIndexNum`); place 0 stays empty, as in RocketMQ.
-        previous_end_timestamp: the end timestamp (milliseconds) of the index file before this
-            one, 0 for none. RocketMQ counts the seconds of the first entry from it.
-
-    Raises:
-        FormatError: sizes that no index file can have.
+        header: what is in the file; the caller writes it to the file.
     """
 
     def __init__(
         self,
-        slots: int = DEFAULT_SLOTS,
-        max_entries: int = DEFAULT_MAX_ENTRIES,
-        *,
-        previous_end_timestamp: int = 0,
+        buffer: Bytes,
+        slots: int,
+        max_entries: int,
+        header: IndexHeader,
         kernel: Kernel | None = None,
     ) -> None:
-        check_sizes(slots, max_entries)
-        self.slots, self.max_entries = slots, max_entries
-        self.header = IndexHeader(max(0, previous_end_timestamp), 0, 0, 0, 0, 1)
+        self.slots, self.max_entries, self.header = slots, max_entries, header
+        self._buffer = buffer
         self._kernel = kernel or load()
-        # Private: shared memory, Python's default, gets no huge pages, and faults take three times
-        # as long as inserting does.
-        self._memory = mmap.mmap(
-            -1,
-            index_file.file_size(slots, max_entries),
-            flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
-        )
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            self._memory.madvise(mmap.MADV_HUGEPAGE)
-        self._buffer: Bytes = np.frombuffer(self._memory, np.uint8)
 
     @property
     def room(self) -> int:
@@ -109,6 +95,42 @@ class IndexFileBuilder:
             _fixed(offsets, np.int64),
             _fixed(timestamps, np.int64),
         )
+
+
+class IndexFileBuilder(IndexInserter):
+    """Build one index file in anonymous memory, which the system gives as it is touched.
+
+    Args:
+        slots: hash slots of the file (`maxHashSlotNum`).
+        max_entries: places for entries (`maxIndexNum`).
+        previous_end_timestamp: the end timestamp (milliseconds) of the index file before this
+            one, 0 for none. RocketMQ counts the seconds of the first entry from it.
+
+    Raises:
+        FormatError: sizes that no index file can have.
+    """
+
+    def __init__(
+        self,
+        slots: int = DEFAULT_SLOTS,
+        max_entries: int = DEFAULT_MAX_ENTRIES,
+        *,
+        previous_end_timestamp: int = 0,
+        kernel: Kernel | None = None,
+    ) -> None:
+        check_sizes(slots, max_entries)
+        # Private: shared memory, Python's default, gets no huge pages, and faults take three times
+        # as long as inserting does.
+        self._memory = mmap.mmap(
+            -1,
+            index_file.file_size(slots, max_entries),
+            flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+        )
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self._memory.madvise(mmap.MADV_HUGEPAGE)
+        header = IndexHeader(max(0, previous_end_timestamp), 0, 0, 0, 0, 1)
+        buffer = np.frombuffer(self._memory, np.uint8)
+        super().__init__(buffer, slots, max_entries, header, kernel)
 
     def view(self) -> memoryview:
         """Return the whole file's bytes. An entry's are final once it is inserted."""

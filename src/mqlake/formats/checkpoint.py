@@ -1,15 +1,18 @@
 """Read and write the store checkpoint (docs/formats/checkpoint.md).
 
-RocketMQ: `StoreCheckpoint`. One 4096-byte page with six longs at its start.
+RocketMQ: `StoreCheckpoint`. One 4096-byte page with six longs at its start. mqlake keeps its own
+resume point behind them, where RocketMQ neither reads nor writes.
 """
 
 from __future__ import annotations
 
+import zlib
 from struct import Struct
 from typing import NamedTuple
 
 from mqlake.errors import FormatError
 from mqlake.formats.dialect import Dialect
+from mqlake.formats.index_file import HEADER, IndexHeader
 
 SIZE = 4096
 
@@ -22,6 +25,19 @@ _FIELDS = Struct(
     "q"  # confirm_physical_offset: 5.x
     "q"  # logics_physical_offset: 5.5
 )
+_RESUME = Struct(
+    ">"
+    "i"  # dialect: 49, 53 or 55
+    "q"  # position
+    "q"  # last record
+    "q"  # last queued record
+    "q"  # its store timestamp
+    "q"  # name of the last index file, as a number; 0 for none
+    "i"  # hash slots of that file
+    f"{HEADER.size}s"  # its header
+)
+_SEAL = Struct(">I")
+_RESUME_AT, _SEAL_AT = _FIELDS.size, _FIELDS.size + _RESUME.size
 FIELD_COUNT = {Dialect.V4_9: 3, Dialect.V5_3: 5, Dialect.V5_5: 6}
 
 
@@ -36,6 +52,31 @@ class Checkpoint(NamedTuple):
     logics_physical_offset: int = 0
 
 
+class ResumePoint(NamedTuple):
+    """From where mqlake completes what it derives from the log.
+
+    Attributes:
+        dialect: whose index rules hold in the store.
+        position: physical offset at which a record starts or will; all before it is on the disk:
+            log, consume queues and index.
+        last_record: physical offset of the last record before it, -1 for none.
+        last_queued: the same of the last one that has a queue entry.
+        last_queued_timestamp: its store timestamp, milliseconds; 0 for none.
+        index_name: the last index file's name, as a number; 0 for none.
+        index_slots: how many hash slots that file has.
+        index_header: what is in that file.
+    """
+
+    dialect: Dialect
+    position: int
+    last_record: int
+    last_queued: int
+    last_queued_timestamp: int
+    index_name: int
+    index_slots: int
+    index_header: IndexHeader
+
+
 def decode(data: bytes | memoryview) -> Checkpoint:
     """Return the six fields; those that an older RocketMQ does not write are 0.
 
@@ -47,8 +88,36 @@ def decode(data: bytes | memoryview) -> Checkpoint:
     return Checkpoint(*_FIELDS.unpack_from(data))
 
 
-def encode(checkpoint: Checkpoint, dialect: Dialect = Dialect.V5_5) -> bytes:
-    """Return the 4096 bytes, with the fields that the dialect has and zeros for the others."""
+def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
+    """Return the resume point, None where none was written or RocketMQ wrote since."""
+    if len(data) < _SEAL_AT + _SEAL.size:
+        return None
+    (seal,) = _SEAL.unpack_from(data, _SEAL_AT)
+    if seal != zlib.crc32(data[:_SEAL_AT]):
+        return None
+    fields = _RESUME.unpack_from(data, _RESUME_AT)
+    dialect = next((dialect for dialect in Dialect if _number(dialect) == fields[0]), None)
+    if dialect is None:
+        return None
+    return ResumePoint(dialect, *fields[1:-1], IndexHeader(*HEADER.unpack(fields[-1])))
+
+
+def _number(dialect: Dialect) -> int:
+    return int(dialect.value.replace(".", ""))
+
+
+def encode(
+    checkpoint: Checkpoint, dialect: Dialect = Dialect.V5_5, resume: ResumePoint | None = None
+) -> bytes:
+    """Return the 4096 bytes, with the fields that the dialect has and zeros for the others.
+
+    All that counts is within the first 512 bytes, which a disk writes as a whole.
+    """
     count = FIELD_COUNT[dialect]
     fields = checkpoint[:count] + (0,) * (len(checkpoint) - count)
-    return _FIELDS.pack(*fields).ljust(SIZE, b"\0")
+    data = _FIELDS.pack(*fields)
+    if resume is not None:
+        header = HEADER.pack(*resume.index_header)
+        data += _RESUME.pack(_number(resume.dialect), *resume[1:-1], header)
+        data += _SEAL.pack(zlib.crc32(data))
+    return data.ljust(SIZE, b"\0")

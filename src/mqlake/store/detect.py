@@ -16,6 +16,8 @@ from mqlake.store.segments import CommitLog
 _LOOKED_AT = 64
 """Entries of an index file that are looked at, the last ones first."""
 
+_ASSUMPTION = "assumption"
+
 _TRACES = (
     (Dialect.V5_5, ("rocksdbstore",)),
     (Dialect.V5_3, ("compaction", "timerwheel", "config/consumerOrderInfo.json")),
@@ -29,6 +31,11 @@ class Detected(NamedTuple):
 
     dialect: Dialect
     detected_by: str
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether no file of the store tells."""
+        return self.detected_by == _ASSUMPTION
 
 
 def detect(
@@ -46,7 +53,7 @@ def detect(
     for dialect, traces in _TRACES:
         if any(directory.exists(path) for path in traces):
             return Detected(dialect, "other files")
-    return Detected(Dialect.V5_5, "assumption")
+    return Detected(Dialect.V5_5, _ASSUMPTION)
 
 
 def _by_checkpoint(checkpoint: Checkpoint | None) -> Dialect | None:

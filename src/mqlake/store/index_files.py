@@ -76,7 +76,7 @@ class IndexFiles:
         files: list[IndexFile] = []
         damage: list[Damage] = []
         for name in directory.names(DIRECTORY):
-            found = _open(directory, name)
+            found = open_index_file(directory, name)
             if isinstance(found, Damage):
                 damage.append(found)
             elif found is not None:
@@ -117,7 +117,7 @@ class IndexFiles:
         return [(first, last) for first, last in found if first < last]
 
 
-def _open(directory: Directory, name: str) -> IndexFile | Damage | None:
+def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | None:
     """Return a file, what is wrong with it, or None where it is empty."""
     path = f"{DIRECTORY}/{name}"
     if not name.isprintable():

@@ -158,7 +158,9 @@ class _Allowance:
         self.left = SEARCH_ALLOWANCE
 
 
-def search(log: CommitLog, segment: Segment, start: int, end: int, allowance: _Allowance) -> int:
+def search(
+    log: CommitLog, segment: Segment, start: int, end: int, allowance: _Allowance | None = None
+) -> int:
     """Return where the first good record in [start, end) starts, or `end`; holes are skipped.
 
     Candidates with bodies beyond the allowance are passed over, as the compiled scan does.
@@ -166,6 +168,7 @@ def search(log: CommitLog, segment: Segment, start: int, end: int, allowance: _A
     file = log.file(segment)
     if file is None:
         return end
+    allowance = allowance or _Allowance()
     view = file.view()
     at, stop = start - segment.base, end - segment.base
     last = at

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from mqlake.storage.protocol import OwnedDirectory, WritableFile
+from mqlake.storage.protocol import OwnedDirectory
+
+
+class Syncable(Protocol):
+    """What can wait until it is on the disk: a `WritableFile`, for one."""
+
+    def sync(self) -> None:
+        """See `WritableFile.sync`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,7 @@ class PendingSync:
     """
 
     directory: OwnedDirectory
-    files: Sequence[WritableFile] = ()
+    files: Sequence[Syncable] = ()
     directories: Sequence[str] = ()
     done: Callable[[], None] = field(default=lambda: None)
 

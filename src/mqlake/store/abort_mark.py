@@ -1,0 +1,40 @@
+"""The file that says that a store is open, or was not closed (docs/formats/abort_file.md).
+
+Upstream: `DefaultMessageStore.createTempFile`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mqlake.formats import abort_file
+from mqlake.storage.durable import create_file
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.snapshot import ABORT_NAME
+
+
+def mark_open(directory: OwnedDirectory) -> bool:
+    """Make the file, durably; say whether it was there: the last process did not stop cleanly.
+
+    Raises:
+        DiskError: the system refused it.
+    """
+    if directory.exists(ABORT_NAME):
+        return True
+    content = abort_file.encode(os.getpid())
+    file = create_file(directory, ABORT_NAME, len(content))
+    try:
+        file.write(0, content)
+    finally:
+        file.close()
+    return False
+
+
+def mark_closed(directory: OwnedDirectory) -> None:
+    """Remove the file, durably. All that was written must be on the disk.
+
+    Raises:
+        DiskError: the system refused it.
+    """
+    directory.remove(ABORT_NAME)
+    directory.sync_directory("")
