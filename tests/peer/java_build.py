@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 BUILD = Path(__file__).parents[2] / "build"
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 UNREACHABLE = ("Could not transfer artifact", "Cannot access", "Unknown host")
 
 
@@ -50,7 +51,7 @@ def _digest(source: Path) -> str:
 def _fetch(pom: Path, jars: Path) -> None:
     if shutil.which("mvn") is None:
         raise JavaMissingError("mvn is not installed (apt-get install maven)")
-    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
+    command = ["mvn", "-q", "-B", "-f", str(pom), f"{PLUGIN}:copy-dependencies"]
     options = ["-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
