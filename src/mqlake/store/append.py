@@ -6,16 +6,17 @@ Upstream: `DefaultMessageStore.asyncPutMessage`, `CommitLog.asyncPutMessage`, `M
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from struct import error as StructError  # noqa: N812
-from typing import TypeVar
 
 from mqlake.errors import DiskError
 from mqlake.formats import record, sys_flag
 from mqlake.storage.clock import Clock
 from mqlake.store.append_checks import (
+    NO_HOST_BITS,
     AppendChecks,
     Refusal,
+    TopicPart,
     encode_properties,
     illegal,
     wrong_type,
@@ -29,8 +30,8 @@ from mqlake.store.settings import StoreSettings
 
 _HEADS = tuple(zip(record.HEADS, record.HEAD_SIZES, strict=True))
 _LENGTH_SIZE = 2
+_UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _NOT_APPENDING = -1
-_T = TypeVar("_T", Message, MessageBatch)
 _FEWEST_AT_ONCE = 8
 """Fewer messages are put sooner one by one."""
 
@@ -72,7 +73,12 @@ class Appender:
 
     def put(self, message: Message) -> PutResult:
         """Append one message."""
-        return self._answer(self._put, message, Message)
+        try:
+            return self._put(message)
+        except (Refusal, DiskError, AttributeError, TypeError) as error:
+            return _answer(error, message, Message)
+        finally:
+            self._since = _NOT_APPENDING
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues, each as `put` would, all at the same time."""
@@ -90,35 +96,27 @@ class Appender:
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append all messages of a batch, one behind the other in one file, or none of them."""
-        return self._answer(self._put_batch, batch, MessageBatch)
-
-    def _answer(self, put: Callable[[_T], PutResult], what: _T, kind: type[_T]) -> PutResult:
         try:
-            return put(what)
-        except Refusal as refusal:
-            return refusal.result
-        except NextFileError as error:
-            return PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED, reason=str(error))
-        except DiskError as error:
-            return PutResult(PutStatus.UNKNOWN_ERROR, reason=str(error))
-        except (AttributeError, TypeError):
-            if (reason := wrong_type(what, kind)) is None:
-                raise
-            return illegal(reason).result
+            topic = self._topic(batch.topic, batch.queue_id)
+            self._since = self._clock.milliseconds()
+            return self._many.put_batch(batch, topic, self._since)
+        except (Refusal, DiskError, AttributeError, TypeError) as error:
+            return _answer(error, batch, MessageBatch)
         finally:
             self._since = _NOT_APPENDING
 
     def _put(self, message: Message) -> PutResult:
-        queue = message.topic, message.queue_id
-        topic = self._checks.topic(*queue)
-        self._check_busy()
+        checks, body = self._checks, message.body
+        store_host = checks.store_host
+        topic = self._topic(message.topic, message.queue_id)
         properties = encode_properties(message)
-        flags, born_host = self._checks.sender(message.sys_flag, message.born_host)
-        body, store_host = message.body, self._checks.store_host
-        head, head_size = _HEADS[flags >> 4 & 3]
+        sender = checks.sender(message.born_host)
+        flags = message.sys_flag & NO_HOST_BITS | sender.host_bits
+        head, head_size = _HEADS[sender.host_bits >> 4]
         size = head_size + len(body) + len(topic.data) + _LENGTH_SIZE + len(properties)
-        self._checks.sizes(len(body), size)
-        is_queued = sys_flag.is_queued(flags)
+        checks.sizes(len(body), size)
+        queue = message.topic, message.queue_id
+        is_queued = not flags & _UNQUEUED_BIT
         queue_offset = self._table.get(queue, 0) if is_queued else 0
         now = self._since = self._clock.milliseconds()
         physical_offset = self._log.offset_for(size)
@@ -133,7 +131,7 @@ class Appender:
                 physical_offset,
                 flags,
                 message.born_timestamp or now,
-                born_host,
+                sender.host,
                 now,
                 store_host,
                 message.reconsume_times,
@@ -148,12 +146,26 @@ class Appender:
             self._table[queue] = queue_offset + 1
         return PutResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, now, 1, store_host)
 
-    def _put_batch(self, batch: MessageBatch) -> PutResult:
-        topic = self._checks.topic(batch.topic, batch.queue_id)
-        self._check_busy()
-        self._since = self._clock.milliseconds()
-        return self._many.put_batch(batch, topic, self._since)
-
-    def _check_busy(self) -> None:
+    def _topic(self, topic: str, queue_id: int) -> TopicPart:
+        if self._checks.refusal is not None:
+            raise Refusal(PutStatus.SERVICE_NOT_AVAILABLE, self._checks.refusal)
+        part = self._checks.topic(topic)
+        if queue_id < 0:
+            raise illegal(f"there is no queue {queue_id}")
         if self._since != _NOT_APPENDING and self.is_page_cache_busy:
             raise Refusal(PutStatus.OS_PAGE_CACHE_BUSY, "an earlier append is taking long")
+        return part
+
+
+def _answer(
+    error: Exception, what: Message | MessageBatch, kind: type[Message | MessageBatch]
+) -> PutResult:
+    if isinstance(error, Refusal):
+        return error.result
+    if isinstance(error, NextFileError):
+        return PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED, reason=str(error))
+    if isinstance(error, DiskError):
+        return PutResult(PutStatus.UNKNOWN_ERROR, reason=str(error))
+    if (reason := wrong_type(what, kind)) is not None:
+        return illegal(reason).result
+    raise error

@@ -21,7 +21,7 @@ from mqlake.store.settings import BrokerRole, StoreSettings
 
 _INNER_NUM = properties.INNER_NUM.encode()
 _PAIR_END = properties.PROPERTY_SEPARATOR
-_HOST_BITS = sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6
+NO_HOST_BITS = ~(sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6)
 _MOST_CACHED = 4096
 
 
@@ -42,11 +42,12 @@ class TopicPart(NamedTuple):
 
 
 class Sender(NamedTuple):
-    """Who sent a message, as its record says it."""
+    """Who sent a message, as records hold it."""
 
-    sys_flag: int
-    """The message's, with the right bits for IPv6 hosts."""
-    born_host: bytes
+    host: bytes
+    """The born host: 8 or 20 bytes."""
+    host_bits: int
+    """Of the system flag: which hosts, born and store, are IPv6's."""
 
 
 class AppendChecks:
@@ -56,22 +57,24 @@ class AppendChecks:
         refusal: why no message at all is taken; None where they are.
         longest_body: bytes.
         store_host: 8 or 20 bytes.
+        topic: text → its part of a record; version 2 where it has more than 127 bytes. Raises
+            MESSAGE_ILLEGAL where it is too long, or nothing that a directory can be called.
+        sender: "address:port", or "" for the store itself → Sender. Raises MESSAGE_ILLEGAL.
     """
 
     def __init__(self, settings: StoreSettings, largest_record: int) -> None:
         self._settings = settings
         self._largest_record = largest_record
-        self.longest_body = settings.max_message_size
         self._is_shut_down = False
         self._not_writable: str | None = None
         self.refusal: str | None = None
+        self.longest_body = settings.max_message_size
         self.store_host = host.encode_host(_address(settings))
-        self._store_bit = _v6_bit(self.store_host, sys_flag.STORE_HOST_V6)
         self._longest_topic = (
             MAX_NAME_BYTES if settings.auto_message_version_on_topic_len else record.MAX_TOPIC_V1
         )
-        self._cached_topic = lru_cache(_MOST_CACHED)(self._encode_topic)
-        self._cached_host = lru_cache(_MOST_CACHED)(host.encode_host)
+        self.topic = lru_cache(_MOST_CACHED)(self._encode_topic)
+        self.sender = lru_cache(_MOST_CACHED)(self._encode_sender)
         self._update()
 
     def shut_down(self) -> None:
@@ -92,20 +95,6 @@ class AppendChecks:
         else:
             self.refusal = self._not_writable and f"the store is read-only: {self._not_writable}"
 
-    def topic(self, topic: str, queue_id: int) -> TopicPart:
-        """Return the topic's part of a record; version 2 where it has more than 127 bytes.
-
-        Raises:
-            Refusal: SERVICE_NOT_AVAILABLE: no message is taken; MESSAGE_ILLEGAL: the topic is too
-                long, or nothing that a queue's directory can be called.
-        """
-        if self.refusal is not None:
-            raise Refusal(PutStatus.SERVICE_NOT_AVAILABLE, self.refusal)
-        part = self._cached_topic(topic)
-        if queue_id < 0:
-            raise illegal(f"there is no queue {queue_id}")
-        return part
-
     def _encode_topic(self, topic: str) -> TopicPart:
         data = topic.encode("utf-8", "surrogatepass")
         if len(data) > self._longest_topic:
@@ -116,18 +105,13 @@ class AppendChecks:
             return TopicPart(record.V2_MAGIC, len(data).to_bytes(2, "big") + data)
         return TopicPart(record.V1_MAGIC, len(data).to_bytes(1, "big") + data)
 
-    def sender(self, flags: int, born_host: str) -> Sender:
-        """Return the born host's bytes, the store's own for "", and the flags that go with it.
-
-        Raises:
-            Refusal: MESSAGE_ILLEGAL: not an address and a port.
-        """
+    def _encode_sender(self, born_host: str) -> Sender:
         try:
-            data = self._cached_host(born_host) if born_host else self.store_host
+            data = host.encode_host(born_host) if born_host else self.store_host
         except FormatError as error:
             raise illegal(f"born host: {error}") from None
-        bits = self._store_bit | _v6_bit(data, sys_flag.BORN_HOST_V6)
-        return Sender(flags & ~_HOST_BITS | bits, data)
+        bits = _v6_bit(data, sys_flag.BORN_HOST_V6)
+        return Sender(data, bits | _v6_bit(self.store_host, sys_flag.STORE_HOST_V6))
 
     def sizes(self, body: int, size: int) -> None:
         """Check the bytes of a body, and those of its record or of all records of a batch.
@@ -150,12 +134,13 @@ def encode_properties(message: Message) -> bytes:
             kind of queue; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes.
     """
     data = message.encoded_properties
-    try:
-        if data is None:
+    if data is None:
+        try:
             data = _encode_attributes(message)
-    except (FormatError, UnicodeEncodeError) as error:
-        raise illegal(f"properties: {error}") from None
-    if message.sys_flag & sys_flag.INNER_BATCH or (
+        except (FormatError, UnicodeEncodeError) as error:
+            raise illegal(f"properties: {error}") from None
+    is_inner_batch = message.sys_flag & sys_flag.INNER_BATCH
+    if is_inner_batch or (
         _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data)
     ):
         raise illegal("inner batches need batch consume queues, which this store does not have")
@@ -168,21 +153,19 @@ def encode_properties(message: Message) -> bytes:
 
 
 def _encode_attributes(message: Message) -> bytes:
-    text, pairs = "", 0
     keys, tags = message.keys, message.tags
     if not isinstance(keys, str):
         keys = properties.KEY_SEPARATOR.join(keys)
-    if keys:
-        text, pairs = f"{properties.KEYS}\x01{keys}\x02", 1
+    text = f"{properties.KEYS}\x01{keys}\x02" if keys else ""
     if tags:
-        text, pairs = f"{text}{properties.TAGS}\x01{tags}\x02", pairs + 1
-    if message.delay_level:
-        text, pairs = f"{text}{properties.DELAY}\x01{message.delay_level}\x02", pairs + 1
-    if text.count(_PAIR_END) != pairs:
+        text = f"{text}{properties.TAGS}\x01{tags}\x02"
+    if text.count(_PAIR_END) != bool(keys) + bool(tags):
         raise FormatError("neither tags nor keys can hold the character U+0002")
+    if message.delay_level:
+        text = f"{text}{properties.DELAY}\x01{message.delay_level}\x02"
+    data = text.encode()
     # Of equal names readers take the last.
-    before = properties.encode_pairs(message.properties) if message.properties else b""
-    return before + text.encode()
+    return properties.encode_pairs(message.properties) + data if message.properties else data
 
 
 def wrong_type(what: object, kind: type[msgspec.Struct]) -> str | None:

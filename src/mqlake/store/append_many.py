@@ -99,16 +99,16 @@ class ManyRecords:
             DiskError: no room on the disk, or no next file.
         """
         drafts, queue = self._draft(batch), (batch.topic, batch.queue_id)
-        flags, born_host = self._checks.sender(batch.sys_flag, batch.born_host)
+        sender = self._checks.sender(batch.born_host)
         rows, store_host = drafts.rows, self._checks.store_host
         count = len(rows)
         total = int(rows["body_length"].sum(dtype=np.int64) + rows["properties_length"].sum())
-        each = record.HEAD_SIZES[flags >> 4 & 3] + len(topic.data) + _LENGTH_SIZE
+        each = record.HEAD_SIZES[sender.host_bits >> 4] + len(topic.data) + _LENGTH_SIZE
         total += count * each
         self._checks.sizes(len(batch.body), total)
         queue_offset = self._table.get(queue, 0)
         routes = encode.make_routes(
-            [QueueRoute(queue_offset, topic.magic, topic.data)], [born_host, store_host]
+            [QueueRoute(queue_offset, topic.magic, topic.data)], [sender.host, store_host]
         )
         self._log.make_room(total)
         written = self._write(drafts, 0, routes, now)
@@ -184,14 +184,14 @@ class ManyRecords:
 
     def _queue(self, topic: str, queue_id: int) -> QueueRoute:
         try:
-            part = self._checks.topic(topic, queue_id)
+            part = self._checks.topic(topic)
         except Refusal:
             return QueueRoute(0, 0, None)
         return QueueRoute(self._table.get((topic, queue_id), 0), part.magic, part.data)
 
     def _born_host(self, text: str) -> bytes | None:
         try:
-            return self._checks.sender(0, text).born_host
+            return self._checks.sender(text).host
         except Refusal:
             return None
 

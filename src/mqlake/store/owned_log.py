@@ -75,7 +75,8 @@ class OwnedCommitLog(CommitLog):
             DiskError: no room on the disk; nothing has changed.
             NextFileError: so, and it takes the next file.
         """
-        at, size = self.end - self._base, len(data)
+        size = len(data)
+        at = self.end - self._base
         if at + size > self._room_end:
             self.make_room(size)
             at = self.end - self._base
