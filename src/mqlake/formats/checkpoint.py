@@ -95,11 +95,14 @@ def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
     (seal,) = _SEAL.unpack_from(data, _SEAL_AT)
     if seal != zlib.crc32(data[:_SEAL_AT]):
         return None
-    fields = _RESUME.unpack_from(data, _RESUME_AT)
-    dialect = next((dialect for dialect in Dialect if _number(dialect) == fields[0]), None)
+    number, position, last, queued, queued_time, name, slots, header = _RESUME.unpack_from(
+        data, _RESUME_AT
+    )
+    dialect = next((dialect for dialect in Dialect if _number(dialect) == number), None)
     if dialect is None:
         return None
-    return ResumePoint(dialect, *fields[1:-1], IndexHeader(*HEADER.unpack(fields[-1])))
+    header = IndexHeader(*HEADER.unpack(header))
+    return ResumePoint(dialect, position, last, queued, queued_time, name, slots, header)
 
 
 def _number(dialect: Dialect) -> int:
