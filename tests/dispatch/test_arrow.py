@@ -135,7 +135,9 @@ def test_only_the_chosen_columns(kernel: Kernel) -> None:
 
 def test_copies_stay_valid(kernel: Kernel) -> None:
     data = log({"body": b"%d" % number} for number in range(50))
-    scan = SegmentScan(MemoryFile(data), 0, 0, len(data), exact=True, window=200, kernel=kernel)
+    scan = SegmentScan(
+        MemoryFile(data), 0, 0, len(data), exact=True, window=len(data) // 3, kernel=kernel
+    )
     parts = [to_arrow(batch, ["body", "size"], kernel) for batch in scan]
     bodies = [body.as_py() for part in parts for body in part.column("body")]
     assert bodies == [b"%d" % number for number in range(50)]
@@ -159,3 +161,23 @@ def test_the_unique_key_is_a_column_only_where_it_is_asked_for(kernel: Kernel) -
     found = rows(MemoryFile(data), kernel, columns=["uniqKey", "queueId"])
     assert [row["uniqKey"] for row in found] == ["7F00", None, None]
     assert "uniqKey" not in SCHEMA.names
+
+
+def test_columns_of_a_single_record_stay_when_the_scan_goes_on(kernel: Kernel) -> None:
+    """A column of one value is in one piece already, so that a copy could be forgotten."""
+    data = log({"queue_offset": number} for number in range(3))
+    file = MemoryFile(data)
+    found = [
+        to_arrow(batch._replace(records=batch.records[-1:]), ["queueOffset", "size"], kernel)
+        for batch in SegmentScan(
+            file,
+            0,
+            0,
+            file.size,
+            exact=True,
+            want=Want.EXPORT,
+            window=len(data) // 3,
+            kernel=kernel,
+        )
+    ]
+    assert [part.column(0).to_pylist() for part in found] == [[0], [1], [2]]

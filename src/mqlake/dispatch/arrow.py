@@ -86,8 +86,8 @@ class _Values:
         self._store_v6: Flags = (batch.records["sys_flag"] & sys_flag.STORE_HOST_V6) != 0
 
     def row(self, column: str) -> Any:
-        """Return a column that the scan has filled."""
-        return np.ascontiguousarray(self._records[column])
+        """Return a copy of a column that the scan has filled, and will fill again."""
+        return self._records[column].copy()
 
     def i32(self, column: str) -> pa.Array:
         return _fixed(pa.int32(), self.row(column))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mqlake.errors import StoreError
+from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.spark.source import index_path, point_path, queue_path
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.conditions import (
@@ -16,7 +17,6 @@ from mqlake.spark.source.conditions import (
 )
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join, size
-from mqlake.formats.consume_queue import ENTRY_SIZE
 
 WORTH_A_LOOK = 16 << 20
 """Bytes of log below which a scan is as quick as reading queue files."""
@@ -45,14 +45,13 @@ class Access(msgspec.Struct, frozen=True):
     def explain(self) -> str:
         """Say in one line what was chosen, and from what."""
         others = ", ".join(
-            f"{path} {_amount(read)}"
-            for path, read in self.considered.items()
-            if path != self.path
+            f"{path} {_amount(read)}" for path, read in self.considered.items() if path != self.path
         )
-        return (
+        chosen = (
             f"access path {self.path}: {_amount(self.bytes_read)} of {_amount(self.log_bytes)} "
-            f"of log in {len(self.stretches)} places" + (f" (instead of {others})" if others else "")
+            f"of log in {len(self.stretches)} places"
         )
+        return f"{chosen} (instead of {others})" if others else chosen
 
 
 def choose(
@@ -73,7 +72,7 @@ def choose(
         _consider(ways, "points", point_path.find(store, boundaries, selection, stretch), 0)
     if asked in ("auto", "index") and "points" not in ways:
         _consider(ways, "index", index_path.find(store, boundaries, selection, stretch), 0)
-    if _asks_queues(boundaries, selection, stretch, asked, ways):
+    if _asks_queues(boundaries, selection, asked, ways):
         found = queue_path.find(store, boundaries, selection, stretch)
         _consider(ways, "queues", found, queue_path.entries(boundaries) * ENTRY_SIZE)
     if not ways:
@@ -129,7 +128,6 @@ def _consider(
 def _asks_queues(
     boundaries: Boundaries,
     selection: Selection,
-    stretch: Stretch,
     asked: str,
     ways: dict[str, tuple[list[Stretch], int]],
 ) -> bool:

@@ -1,13 +1,14 @@
 """Where records start, as the consume queues prove it.
 
 A record's body may imitate a record, so a scan may begin only where one surely starts: at a
-segment's first byte, or where a queue's entry names a record that states this queue and this offset.
+segment's first byte, or where a queue's entry names a record that states this queue and offset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.spark.source.place import OpenStore
@@ -49,9 +50,9 @@ class Boundaries:
         found = segment.base if segment else self.start
         for queue, files in self._pilots:
             behind = files.first_at_or_after(position + 1)
-            for head in self._heads(queue, files.written_before(behind)):
-                found = max(found, head.physical_offset)
-                break
+            heads = self._heads(queue, files.written_before(behind))
+            before = (head.physical_offset for head in heads if head.physical_offset <= position)
+            found = max(found, next(before, found))
         return found
 
     def at_or_after(self, position: int) -> int | None:
@@ -59,16 +60,15 @@ class Boundaries:
         if position >= self.end:
             return self.end
         segment = self._store.log.segment_at(position)
-        found = None
+        found: list[int] = []
         for queue, files in self._pilots:
-            ahead = files.written_from(files.first_at_or_after(position))
-            for head in self._heads(queue, ahead):
-                if found is None or head.physical_offset < found:
-                    found = head.physical_offset
-                break
-        if segment is None or (found is not None and found < segment.end):
-            return found
-        return None if found is None and segment.end >= self.end else min(segment.end, self.end)
+            heads = self._heads(queue, files.written_from(files.first_at_or_after(position)))
+            # A damaged entry can lead the search astray.
+            ahead = (head.physical_offset for head in heads if head.physical_offset >= position)
+            found += islice(ahead, 1)
+        if segment is not None and segment.end < self.end:
+            found.append(segment.end)
+        return min(found, default=None)
 
     def stored_in(self, begin: int, end: int) -> tuple[int, int]:
         """Return the stretch with all messages of a range of store times (ms), and some more."""
@@ -94,9 +94,7 @@ class Boundaries:
         entry = files.entry(queue_offset) if files else None
         if entry is None:
             return None
-        head = head_of(
-            self._store.log, self.end, queue, queue_offset, entry.physical_offset
-        )
+        head = head_of(self._store.log, self.end, queue, queue_offset, entry.physical_offset)
         return head.physical_offset if head else None
 
     def _first_time(self, base: int) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -22,6 +23,8 @@ TEXTS = ("topic", "tags", "msgId", "uniqKey")
 """Columns of text that conditions know."""
 
 Interval = tuple[int, int]
+
+V = TypeVar("V")
 
 
 class Between(msgspec.Struct, frozen=True):
@@ -107,9 +110,11 @@ def texts(selection: Selection, column: str) -> frozenset[str] | None:
     )
 
 
-def _common(sets: Iterable[frozenset]) -> frozenset | None:  # type: ignore[type-arg]
-    listed = list(sets)
-    return frozenset.intersection(*listed) if listed else None
+def _common(sets: Iterable[frozenset[V]]) -> frozenset[V] | None:
+    common: frozenset[V] | None = None
+    for one in sets:
+        common = one if common is None else common & one
+    return common
 
 
 def wants_topic(selection: Selection, topic: str) -> bool:

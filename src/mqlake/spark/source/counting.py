@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterator
 
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan, Want
@@ -74,9 +72,7 @@ def _batches(log: CommitLog, piece: Piece) -> Iterator[Batch]:
         )
 
 
-def _segment(log: CommitLog, piece: Piece):  # noqa: ANN202
+def _segment(log: CommitLog, piece: Piece):
     segment = log.segment_at(piece.start)
     assert segment is not None
     return segment
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from mqlake.spark.source.columns import spark_schema
@@ -18,7 +18,7 @@ class RocketMQDataSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> StructType:
-        """Return the columns that options ask for; raises FormatError for options that are wrong."""
+        """Return the columns that options ask for; raises FormatError for wrong options."""
         return spark_schema(read_options(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -26,3 +26,9 @@ class RocketMQDataSource(DataSource):
         from mqlake.spark.source import batch
 
         return batch.reader(read_options(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return what reads a streaming query."""
+        from mqlake.spark.source.stream import StreamReader
+
+        return StreamReader(read_options(self.options, streaming=True), schema)

@@ -33,12 +33,11 @@ def find(
     topics = [topic for topic in _topics(store) if wants_topic(selection, topic)]
     if len(topics) * len(keys) * len(index.files) > _MOST_LOOKUPS:
         return None
-    found = _records(store, index, [index_key(topic, key) for topic in topics for key in keys])
+    texts = [index_key(topic, key) for topic in topics for key in keys]
+    found = _records(store, index, texts, stretch)
     if found is None:
         return None
-    gaps = [
-        (boundaries.at_or_before(first), last) for first, last in index.gaps(*stretch)
-    ]
+    gaps = [(boundaries.at_or_before(first), last) for first, last in index.gaps(*stretch)]
     return join([*found, *((max(first, stretch[0]), last) for first, last in gaps)])
 
 
@@ -52,7 +51,7 @@ def _topics(store: OpenStore) -> set[str]:
 
 
 def _records(
-    store: OpenStore, index: IndexFiles, wanted: Iterable[str]
+    store: OpenStore, index: IndexFiles, wanted: Iterable[str], stretch: Stretch
 ) -> list[Stretch] | None:
     """Return the records that the index names for some texts, None if there are too many."""
     found: dict[int, Stretch] = {}
@@ -60,7 +59,8 @@ def _records(
         for file in index.files:
             for entry in file.entries(text):
                 at = entry.physical_offset
-                head = None if at in found else head_at(store.log, at)
+                is_new = stretch[0] <= at < stretch[1] and at not in found
+                head = head_at(store.log, at) if is_new else None
                 if head is not None:
                     found[at] = at, at + head.size
                 if len(found) > _MOST_FOUND:

@@ -91,9 +91,7 @@ def _by_time(store: OpenStore, options: ReadOptions, times: Numbers, side: str) 
     return found
 
 
-def _in_range(
-    store: OpenStore, options: ReadOptions, queue: Queue, offset: int, side: str
-) -> int:
+def _in_range(store: OpenStore, options: ReadOptions, queue: Queue, offset: int, side: str) -> int:
     low, high = store.snapshot.queue_range(*queue)
     if not low <= offset <= high:
         data_loss(

@@ -50,9 +50,7 @@ def parse_options(table: Sequence[Option], given: Mapping[str, str]) -> dict[str
     Raises:
         FormatError: an option or a value that there is not, or an option given twice.
     """
-    names = {
-        name.lower(): option for option in table for name in (option.name, *option.aliases)
-    }
+    names = {name.lower(): option for option in table for name in (option.name, *option.aliases)}
     values: dict[str, Any] = {
         option.name: None if option.default is None else option.parse(option.default)
         for option in table

@@ -21,7 +21,7 @@ from mqlake.spark.source.option_parsing import (
 EARLIEST, LATEST = "earliest", "latest"
 
 
-def _limit(*named: str):  # noqa: ANN202
+def _limit(*named: str):
     def parse(value: str) -> str | queue_json.Numbers:
         if value.lower() in named:
             return value.lower()
@@ -83,7 +83,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         queue_json.timestamps,
         None,
         "both",
-        'The same by queue: `{"TopicA": {"0": 1700000000000}}`; other queues start at the earliest.',
+        'The same by queue: `{"TopicA": {"0": 1700000000000}}`; others start at the earliest.',
     ),
     Option(
         "startingOffsets",

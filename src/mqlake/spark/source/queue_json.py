@@ -1,8 +1,8 @@
 """Read queues and offsets from JSON as Spark's Kafka source takes it, and as rocketmq-spark did.
 
-    {"TopicA": [0, 1]}                          queues
-    {"TopicA": {"0": 23, "1": -1}}              a number for each queue
-    {"TopicA": {"broker-a": {"0": 23}}}         the same, by broker (rocketmq-spark)
+{"TopicA": [0, 1]}                          queues
+{"TopicA": {"0": 23, "1": -1}}              a number for each queue
+{"TopicA": {"broker-a": {"0": 23}}}         the same, by broker (rocketmq-spark)
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ def queues(text: str) -> tuple[Queue, ...]:
     found: list[Queue] = []
     for topic, listed in _object(text, expected).items():
         for name, ids in _by_broker(listed, list).items():
-            if not isinstance(ids, list):
-                raise ValueError(expected)
-            for number in cast("list[Any]", ids):
-                found.append((topic, _queue_id(number, expected)))
+            numbers: list[Any] = _of(list, ids, expected)
+            found += [(topic, _queue_id(number, expected)) for number in numbers]
             _require_one_broker(listed, list, name)
     if not found:
         raise ValueError(expected)
@@ -51,9 +49,8 @@ def _numbers(text: str, least: int, expected: str) -> Numbers:
     found: Numbers = {}
     for topic, of_topic in _object(text, expected).items():
         for name, by_queue in _by_broker(of_topic, int).items():
-            if not isinstance(by_queue, dict):
-                raise ValueError(expected)
-            for queue_id, number in cast("dict[str, Any]", by_queue).items():
+            numbers: dict[str, Any] = _of(dict, by_queue, expected)
+            for queue_id, number in numbers.items():
                 if type(number) is not int or not least <= number <= _MOST:
                     raise ValueError(expected)
                 found[topic, _queue_id(queue_id, expected)] = number
@@ -85,6 +82,12 @@ def _require_one_broker(of_topic: Any, leaf: type, name: str) -> None:
     """A store directory is that of one broker; which one it is, it does not say."""
     if _is_by_broker(of_topic, leaf) and len(of_topic) > 1:
         raise ValueError(f"about one broker only, as a store directory is, but about {name} too")
+
+
+def _of(kind: type, value: Any, expected: str) -> Any:
+    if isinstance(value, kind):
+        return value
+    raise ValueError(expected)
 
 
 def _queue_id(value: Any, expected: str) -> int:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mqlake.formats import java_string
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
-from mqlake.formats.record import MIN_SIZE
+from mqlake.formats.record import MIN_SIZE, Fault
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.conditions import Selection, offsets_in, texts
 from mqlake.spark.source.place import OpenStore
@@ -47,17 +47,27 @@ def find(
 ) -> list[Stretch]:
     """Return what of a stretch may have wanted messages."""
     start, end = stretch
-    unwanted = _unwanted(_tiles(store, boundaries, selection, stretch))
+    tiles = _tiles(store, boundaries, selection, stretch)
     found: list[Stretch] = []
-    for first, last in unwanted:
+    for first, last_tile, last in _unwanted(tiles):
         found.append((start, first))
+        if not _starts_record(store, tiles, last):
+            last = last_tile  # what the last entry says of its size is not true
         start = last
     found.append((start, end))
     return join(found)
 
 
-def _unwanted(tiles: Tiles) -> list[Stretch]:
-    """Return long runs of records that are surely not wanted, ascending."""
+def _starts_record(store: OpenStore, tiles: Tiles, at: int) -> bool:
+    """Say whether something starts where an entry says that a record ends."""
+    place = int(np.searchsorted(tiles[0], at))
+    if place < len(tiles[0]) and tiles[0][place] == at:
+        return True  # another entry says so, too
+    return store.log.check(at, crc=False)[0] in (Fault.GOOD, Fault.BLANK, Fault.SHORT)
+
+
+def _unwanted(tiles: Tiles) -> list[tuple[int, int, int]]:
+    """Return long runs of records that are surely not wanted: start, last record, end."""
     starts, ends, wanted = tiles
     before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(ends)[:-1]))
     after = np.concatenate((starts[1:], [np.iinfo(np.int64).max]))
@@ -65,8 +75,8 @@ def _unwanted(tiles: Tiles) -> list[Stretch]:
     starts, ends = starts[sure], ends[sure]
     opens = np.flatnonzero(np.concatenate(([True], starts[1:] != ends[:-1]))[: len(starts)])
     closes = np.concatenate((opens[1:] - 1, [len(starts) - 1]))[: len(opens)]
-    runs = np.stack((starts[opens], ends[closes]), axis=1)
-    return [(a, b) for a, b in runs[runs[:, 1] - runs[:, 0] >= _LEAST_SKIPPED].tolist()]
+    runs = np.stack((starts[opens], starts[closes], ends[closes]), axis=1)
+    return [(a, b, c) for a, b, c in runs[runs[:, 2] - runs[:, 0] >= _LEAST_SKIPPED].tolist()]
 
 
 def _tiles(

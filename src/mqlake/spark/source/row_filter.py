@@ -9,12 +9,12 @@ Numbers come first: texts are made only of what is left.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mqlake.dispatch.arrow import to_arrow
 from mqlake.dispatch.batch import Batch
@@ -25,12 +25,13 @@ from mqlake.spark.source.conditions import (
     AnyNumber,
     AnyText,
     Between,
-    Condition,
     HasKey,
     InQueues,
     Selection,
     TopicMatches,
 )
+
+compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
 
 Mask = npt.NDArray[np.bool_]
 
@@ -48,11 +49,15 @@ class RowFilter:
     def __init__(self, selection: Selection) -> None:
         self._by_number = [one for one in selection if isinstance(one, Between | AnyNumber)]
         self._by_queue = [one for one in selection if isinstance(one, InQueues)]
-        self._by_topic = [one for one in selection if _is_about_topics(one)]
+        self._by_topic = [
+            one
+            for one in selection
+            if isinstance(one, TopicMatches) or (isinstance(one, AnyText) and one.column == "topic")
+        ]
         self._by_text = [
             one
             for one in selection
-            if isinstance(one, AnyText | HasKey) and not _is_about_topics(one)
+            if isinstance(one, AnyText | HasKey) and one not in self._by_topic
         ]
 
     def choose(self, batch: Batch) -> Batch:
@@ -92,10 +97,6 @@ class RowFilter:
         )
 
 
-def _is_about_topics(one: Condition) -> bool:
-    return isinstance(one, TopicMatches) or (isinstance(one, AnyText) and one.column == "topic")
-
-
 def _keep(batch: Batch, mask: Mask) -> Batch:
     return batch if mask.all() else batch._replace(records=batch.records[mask])
 
@@ -133,7 +134,7 @@ def _text_mask(one: AnyText | HasKey, batch: Batch) -> Mask:
 
 
 def _is_any(array: Any, values: tuple[str, ...]) -> Mask:
-    found = pc.is_in(array, value_set=_strings(values)).cast(pa.uint8())
+    found = compute.is_in(array, value_set=_strings(values)).cast(pa.uint8())
     return np.frombuffer(found.buffers()[1], np.uint8)[: len(array)].astype(np.bool_)
 
 

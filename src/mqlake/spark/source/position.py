@@ -1,0 +1,71 @@
+"""Where a streaming query is: what Spark writes into its checkpoint.
+
+    {"physicalOffset": 4096}
+    {"physicalOffset": 4096, "starts": {"TopicA": {"0": 23}}, "startsEnd": 9000}
+
+The log is one run of bytes, so one number says what has been read of all topics and queues, also
+of those that come later. `starts` are queue offsets that the query was told to start at; they mean
+nothing more from the physical offset `startsEnd` on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mqlake.errors import StoreError
+from mqlake.spark.source.conditions import MOST, InQueues, Selection
+from mqlake.spark.source.queue_json import Numbers
+
+
+class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    physical_offset: int
+    starts: dict[str, dict[int, int]] = {}
+    starts_end: int = 0
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A physical offset, a boundary; and starts of queues, as long as they matter."""
+
+    physical_offset: int
+    starts: Numbers = {}
+    starts_end: int = 0
+
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> Position:
+        """Return the position of a checkpoint.
+
+        Raises:
+            StoreError: it is not one of this source.
+        """
+        try:
+            found = msgspec.convert(written, _Written, strict=False)
+        except msgspec.ValidationError as error:
+            raise StoreError(f"the checkpoint is not one of this source: {error}") from None
+        starts = {
+            (topic, queue_id): offset
+            for topic, queues in found.starts.items()
+            for queue_id, offset in queues.items()
+        }
+        return cls(found.physical_offset, starts, found.starts_end)
+
+    def write(self) -> dict[str, Any]:
+        """Return what Spark keeps."""
+        starts: dict[str, dict[int, int]] = {}
+        for (topic, queue_id), offset in sorted(self.starts.items()):
+            starts.setdefault(topic, {})[queue_id] = offset
+        written = _Written(self.physical_offset, starts, self.starts_end)
+        return msgspec.to_builtins(written, str_keys=True)
+
+    def at(self, physical_offset: int) -> Position:
+        """Return the position at another physical offset, without starts that are passed."""
+        if physical_offset >= self.starts_end:
+            return Position(physical_offset)
+        return msgspec.structs.replace(self, physical_offset=physical_offset)
+
+    @property
+    def selection(self) -> Selection:
+        """The condition that the starts make."""
+        ranges = {queue: (offset, MOST) for queue, offset in self.starts.items()}
+        return (InQueues(ranges, others=True),) if ranges else ()

@@ -1,0 +1,48 @@
+"""Find the position at which a new streaming query starts."""
+
+from __future__ import annotations
+
+from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.offsets import offsets_of
+from mqlake.spark.source.option_table import LATEST
+from mqlake.spark.source.options import ReadOptions
+from mqlake.spark.source.place import OpenStore
+from mqlake.spark.source.position import Position
+
+
+def starting_position(store: OpenStore, end: int, options: ReadOptions) -> Position:
+    """Return where a query starts on a log that now ends at a physical offset.
+
+    Raises:
+        FormatError, StoreError: as `offsets.offsets_of`.
+    """
+    limit, first = options.starting, store.log.min_offset
+    starts = offsets_of(store, options, limit, "starting")
+    if not starts:
+        is_latest = limit.word == LATEST and limit.offsets is None and limit.timestamps is None
+        return Position(end if is_latest else first)
+    if limit.timestamp is not None or _are_all(options, list(starts)):
+        # Queues that there are not yet begin behind the end.
+        boundaries = Boundaries(store, end)
+        first = min(
+            _place(store, boundaries, queue, offset, first, end) for queue, offset in starts.items()
+        )
+    return Position(first, starts, end)
+
+
+def _are_all(options: ReadOptions, queues: list[tuple[str, int]]) -> bool:
+    return options.queues is not None and set(options.queues) <= set(queues)
+
+
+def _place(
+    store: OpenStore,
+    boundaries: Boundaries,
+    queue: tuple[str, int],
+    offset: int,
+    first: int,
+    end: int,
+) -> int:
+    if offset >= store.snapshot.queue_range(*queue)[1]:
+        return end
+    found = boundaries.at_offset(queue, offset)
+    return first if found is None else found

@@ -1,0 +1,142 @@
+"""The streaming reader of the source: follows a store that a broker writes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from mqlake.spark.source.batch import TaskPartition
+from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.columns import arrow_schema, columns_of
+from mqlake.spark.source.conditions import MOST, Selection
+from mqlake.spark.source.offsets import data_loss, subscription
+from mqlake.spark.source.options import ReadOptions
+from mqlake.spark.source.place import OpenStore
+from mqlake.spark.source.plan import plan_tasks
+from mqlake.spark.source.position import Position
+from mqlake.spark.source.starting import starting_position
+from mqlake.spark.source.tail import Tail
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+log = logging.getLogger("mqlake.spark.source")
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what was appended to the log since the last micro-batch."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        columns_of(schema)
+        self._options, self._schema = options, schema
+        self._tail = Tail(options.path)
+        self._target: int | None = None
+        self._last_batch = 0.0
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where a new query starts."""
+        with self._tail.look() as (store, end):
+            return starting_position(store, end, self._options).write()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return a limit if options set one; Spark hands it back, or that all is wanted."""
+        most = self._options.max_offsets_per_trigger
+        if most is None and self._options.min_offsets_per_trigger is not None:
+            most = MOST
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take what is there now for all there is."""
+        with self._tail.look() as (_, end):
+            self._target = end
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        """Return where the next micro-batch ends; `start` where there is none yet."""
+        position = Position.read(start)
+        with self._tail.look() as (store, end):
+            if end < position.physical_offset:
+                data_loss(
+                    self._options,
+                    f"{self._options.path}: the log ends at {end}, and the query is at "
+                    f"{position.physical_offset}: the log has been cut, or it is another one",
+                )
+                return position.at(end).write()
+            if self._target is not None:
+                end = max(position.physical_offset, min(end, self._target))
+            if not isinstance(limit, ReadAllAvailable):
+                end = self._admitted(store, position, end)
+        if end > position.physical_offset:
+            self._last_batch = time.monotonic()
+        return position.at(end).write()
+
+    def _admitted(self, store: OpenStore, position: Position, end: int) -> int:
+        """Return where the options end the next micro-batch."""
+        from mqlake.spark.source import counting
+        from mqlake.spark.source.row_filter import RowFilter
+
+        start = max(position.physical_offset, store.log.min_offset)
+        if start >= end:
+            return end
+        wanted = RowFilter(self._selection(position))
+        least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
+        waits = self._target is None and not self._has_waited()
+        if least and waits and counting.count(store.log, (start, end), wanted, least) < least:
+            return position.physical_offset
+        if most is None:
+            return end
+        return next(counting.cuts(store.log, (start, end), wanted, most), end)
+
+    def _has_waited(self) -> bool:
+        waited = (time.monotonic() - self._last_batch) * 1000
+        return not self._last_batch or waited >= self._options.max_trigger_delay
+
+    def _selection(self, position: Position) -> Selection:
+        return (*subscription(self._options), *position.selection)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Return the log's end, for the progress of the query."""
+        return None if self._tail.known is None else Position(self._tail.known).write()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Plan the tasks of a micro-batch, the same ones whenever it is planned."""
+        position, last = Position.read(start), Position.read(end).physical_offset
+        first = position.physical_offset
+        if first >= last:
+            return []
+        with self._tail.look() as (store, _):
+            if first < store.log.min_offset:
+                data_loss(
+                    self._options,
+                    f"{self._options.path}: the log begins at {store.log.min_offset}; what was "
+                    f"between {first} and that was deleted before the query came to it",
+                )
+                first = min(store.log.min_offset, last)
+            tasks = plan_tasks(
+                store,
+                Boundaries(store, last),
+                self._options,
+                self._selection(position),
+                [(first, last)] if first < last else [],
+            )
+        log.info(
+            "%s: micro-batch from %d to %d in %d tasks", self._options.path, first, last, len(tasks)
+        )
+        return [TaskPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read the messages of one task, as Arrow batches."""
+        from mqlake.spark.source.read import read
+
+        return read(partition.value, arrow_schema(self._schema))

@@ -1,0 +1,36 @@
+"""Follow the end of a log that a broker writes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from mqlake.formats.record import Fault
+from mqlake.spark.source.place import OpenStore, open_store
+from mqlake.store.log_end import find_end
+
+_NOTHING_YET = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
+
+
+class Tail:
+    """The end of a store's log, looked for from where it was last seen."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.known: int | None = None
+        """Physical offset of the end at the last look."""
+
+    @contextmanager
+    def look(self) -> Generator[tuple[OpenStore, int]]:
+        """Open the store as it is now; give it, and where its log ends."""
+        with open_store(self._path) as store:
+            self.known = self._end(store)
+            yield store, self.known
+
+    def _end(self, store: OpenStore) -> int:
+        """Walk over what is new. Anything but records there means that more has changed."""
+        if self.known is not None and store.log.min_offset <= self.known <= store.log.limit:
+            end = find_end(store.log, self.known)
+            if end.fault in _NOTHING_YET:
+                return end.offset
+        return store.snapshot.end.offset
