@@ -45,6 +45,7 @@ def names(value: Any) -> Iterator[str]:
         ["verify", "--engine", "local"],
         ["rebuild", "--engine", "local", "--out", "{out}"],
         ["export", "--engine", "local", "--out", "{out}"],
+        ["retention", "--plan", "--disk-used", "95"],
         ["query", "--topic", "TopicA", "--key", "键-3"],
         ["query", "--topic", "TopicA", "--queue", "0", "--offset", "0", "--max", "1"],
         ["query", "--topic", "TopicA", "--queue", "0", "--time", "1795206763486"],
@@ -64,6 +65,9 @@ def test_commands_of_the_how_to_pages_parse(mqlake: Mqlake, page_path: Path) -> 
     commands = re.findall(r"^mqlake ([^|\n]+)", text, re.MULTILINE)
     assert commands
     for line in commands:
-        command, _, *options = line.split()
-        ran = mqlake(command, "no-such-store", *options)
-        assert ran.err == "mqlake: no-such-store: no such directory\n", line
+        command, *rest = line.split()
+        group = [command] if command == "kafka" else []
+        name, _, *options = rest if group else [command, *rest]
+        ran = mqlake(*group, name, "no-such-store", *options)
+        kind = "no such file or directory" if group else "no such directory"
+        assert ran.err == f"mqlake: no-such-store: {kind}\n", line

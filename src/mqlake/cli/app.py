@@ -16,6 +16,10 @@ from typing import Annotated
 import typer
 
 from mqlake.cli.commands import export, inspect, query, rebuild, verify
+from mqlake.cli.commands import kafka as kafka_commands
+from mqlake.cli.commands.kafka import dump, lookup, rebuild_index, recover
+from mqlake.cli.commands.kafka import inspect as inspect_kafka
+from mqlake.cli.commands.kafka import verify as verify_kafka
 from mqlake.cli.options import UsageError
 from mqlake.errors import MqlakeError
 
@@ -40,7 +44,7 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """Read, verify, query, rebuild and export Apache RocketMQ store directories."""
+    """Read, verify, query, rebuild and export Apache RocketMQ stores; Kafka logs with `kafka`."""
 
 
 COMMANDS: dict[str, ModuleType] = {
@@ -51,6 +55,15 @@ COMMANDS: dict[str, ModuleType] = {
     "export": export,
 }
 
+KAFKA_COMMANDS: dict[str, ModuleType] = {
+    "inspect": inspect_kafka,
+    "verify": verify_kafka,
+    "dump": dump,
+    "lookup": lookup,
+    "rebuild-index": rebuild_index,
+    "recover": recover,
+}
+
 
 def _examples(lines: Sequence[str]) -> str:
     # \b: the help formatter keeps the lines of this paragraph as they are.
@@ -59,8 +72,12 @@ def _examples(lines: Sequence[str]) -> str:
 
 # Help is plain text: importing rich costs more time than printing all of it.
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, callback=_program)
-for _name, _module in COMMANDS.items():
-    app.command(_name, epilog=_examples(_module.EXAMPLES))(getattr(_module, _name))
+kafka = typer.Typer(rich_markup_mode=None, help=kafka_commands.SUMMARY)
+for _program_or_group, _commands in ((app, COMMANDS), (kafka, KAFKA_COMMANDS)):
+    for _name, _module in _commands.items():
+        _function = getattr(_module, _name.replace("-", "_"))
+        _program_or_group.command(_name, epilog=_examples(_module.EXAMPLES))(_function)
+app.add_typer(kafka, name="kafka")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -94,6 +111,10 @@ def _reason(error: Exception, arguments: Sequence[str]) -> str:
 
 
 def _help_for(arguments: Sequence[str]) -> str:
+    first, *others = arguments or [""]
+    if first == "kafka":
+        name = next((argument for argument in others if argument in KAFKA_COMMANDS), None)
+        return f"mqlake kafka {name} --help" if name else "mqlake kafka --help"
     name = next((argument for argument in arguments if argument in COMMANDS), None)
     return f"mqlake {name} --help" if name else "mqlake --help"
 

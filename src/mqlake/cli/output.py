@@ -26,7 +26,7 @@ def write_json(value: object) -> None:
     """Write a value as one line of JSON."""
     import msgspec
 
-    _write(msgspec.json.encode(value) + b"\n")
+    write(msgspec.json.encode(value) + b"\n")
 
 
 def timed(report: object, seconds: float) -> dict[str, object]:
@@ -38,7 +38,12 @@ def timed(report: object, seconds: float) -> dict[str, object]:
 
 def write_line(line: str) -> None:
     """Write one line of text."""
-    _write(f"{line}\n".encode(sys.stdout.encoding or "utf-8", "replace"))
+    write(encoded(line))
+
+
+def encoded(line: str) -> bytes:
+    """Return a line of text as stdout takes it."""
+    return f"{line}\n".encode(sys.stdout.encoding or "utf-8", "replace")
 
 
 def draw(parts: Iterable[RenderableType]) -> None:
@@ -64,7 +69,8 @@ def draw(parts: Iterable[RenderableType]) -> None:
         write_line(line.rstrip())
 
 
-def _write(data: bytes) -> None:
+def write(data: bytes) -> None:
+    """Write bytes; whoever reads them may have gone away, which ends the program quietly."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)

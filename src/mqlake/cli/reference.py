@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 
 import typer
 
-from mqlake.cli.app import COMMANDS, app
+from mqlake.cli.app import COMMANDS, KAFKA_COMMANDS, app
 
 WIDTH = 96
 
@@ -21,14 +21,14 @@ HEAD = """\
 *For everyone who runs `mqlake` in a shell or from a program.
 Made by `python -m mqlake.cli.reference > docs/cli.md`; do not edit.*
 
-Every command takes a store directory, the one that holds `commitlog/`. Reading never changes a
-byte of it; only `rebuild` without `--out` writes into it, and only the files that RocketMQ derives
-from the commit log.
+Every command but those of `mqlake kafka` takes a store directory, the one that holds `commitlog/`.
+Reading never changes a byte of it; only `rebuild` without `--out` writes into it, and only the
+files that RocketMQ derives from the commit log.
 
 | exit code | meaning |
 | --- | --- |
 | 0 | fine |
-| 1 | damage was found (`verify`), or nothing matched (`query`) |
+| 1 | damage was found (`verify`), or nothing matched (`query`, `lookup`) |
 | 2 | bad usage, or input that cannot be read: one line on stderr says why |
 | 130 | interrupted |
 | 141 | whoever read stdout went away |
@@ -38,12 +38,21 @@ With `--json`, stdout has one JSON object on one line and nothing else. Times ar
 `MQLAKE_DEBUG=1` shows the traceback of an error.
 """
 
+KAFKA_HEAD = """\
+The same for Apache Kafka: every command takes a segment's `.log` file, the directory of a
+partition, or a whole log directory. Only `rebuild-index` and `recover` change anything.
+Needs `pip install 'mqlake[kafka]'`.
+"""
+
 
 def page() -> str:
     """Return the page in Markdown."""
     parts = [HEAD, _help([])]
     for name, module in COMMANDS.items():
         parts += [f"## mqlake {name}\n", f"{module.__doc__}", _help([name])]
+    parts += ["## mqlake kafka\n", KAFKA_HEAD, _help(["kafka"])]
+    for name, module in KAFKA_COMMANDS.items():
+        parts += [f"### mqlake kafka {name}\n", f"{module.__doc__}", _help(["kafka", name])]
     return "\n".join(parts)
 
 

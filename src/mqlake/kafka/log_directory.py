@@ -58,8 +58,8 @@ class LogDirectory:
         data = read_whole(self.directory, name)
         return {} if data is None else checkpoint_file.decode_offsets(data)
 
-    def partition(self, topic: str, partition: int) -> Partition:
-        """Open a partition for reading.
+    def partition(self, topic: str, partition: int, *, only: int | None = None) -> Partition:
+        """Open a partition for reading; of its segments `only` the one of that base offset.
 
         Raises:
             StoreError: there is no such partition, or a file cannot be read.
@@ -79,4 +79,5 @@ class LogDirectory:
             path,
             log_start_offset=starts.get((topic, partition)),
             recovery_point=recovery_point,
+            only=only,
         )

@@ -9,7 +9,13 @@ import msgspec
 
 from mqlake.errors import StoreError
 from mqlake.formats.kafka import checkpoint_file
-from mqlake.formats.kafka.file_name import CLEAN_SHUTDOWN, LOCK, is_topic, partition_name
+from mqlake.formats.kafka.file_name import (
+    CLEAN_SHUTDOWN,
+    LOCK,
+    METADATA_TOPIC,
+    is_topic,
+    partition_name,
+)
 from mqlake.kafka.log_directory import LogDirectory
 from mqlake.kafka.owned_partition import OwnedPartition
 from mqlake.kafka.settings import Clock, LogSettings, system_clock
@@ -31,11 +37,17 @@ class OwnedLogDirectory:
         is_clean: whether it was stopped in good order before.
     """
 
-    def __init__(self, root: Path, *, clock: Clock = system_clock) -> None:
-        """Name a directory; it is made with the block if it is not there."""
+    def __init__(
+        self, root: Path, *, clock: Clock = system_clock, recover_all: bool = False
+    ) -> None:
+        """Name a directory; it is made with the block if it is not there.
+
+        `recover_all` trusts neither the mark of a clean stop nor the recovery points.
+        """
         self.root = root
         self.is_clean = True
         self._clock = clock
+        self._recover_all = recover_all
         self._partitions: dict[tuple[str, int], OwnedPartition] = {}
 
     def __enter__(self) -> Self:
@@ -43,9 +55,11 @@ class OwnedLogDirectory:
         self._lock = OwnerLock(self.root, LOCK)
         self._lock.__enter__()
         before = LogDirectory(LocalDirectory(self.root))
-        self.is_clean = before.is_clean or not before.partitions()
+        self.is_clean = not self._recover_all and (before.is_clean or not before.partitions())
         self._starts = before.checkpoint(checkpoint_file.LOG_START_OFFSETS)
-        self._points = before.checkpoint(checkpoint_file.RECOVERY_POINTS)
+        self._points = {}
+        if not self._recover_all:
+            self._points = before.checkpoint(checkpoint_file.RECOVERY_POINTS)
         self._marks = before.checkpoint(checkpoint_file.HIGH_WATERMARKS)
         (self.root / CLEAN_SHUTDOWN).unlink(missing_ok=True)
         fsync_directory(self.root)
@@ -95,8 +109,12 @@ class OwnedLogDirectory:
         self._write(checkpoint_file.HIGH_WATERMARKS, checkpoint_file.encode_offsets(self._marks))
         # Partitions that were not opened may still need a recovery.
         opened = set(self._partitions)
-        named = LogDirectory(LocalDirectory(self.root)).partitions()
-        if self.is_clean or all((name.topic, name.partition) in opened for name in named):
+        named = {
+            (name.topic, name.partition)
+            for name in LogDirectory(LocalDirectory(self.root)).partitions()
+            if name.topic != METADATA_TOPIC
+        }
+        if self.is_clean or named <= opened:
             mark = {"version": 0, "brokerEpoch": _UNKNOWN_BROKER_EPOCH}
             self._write(CLEAN_SHUTDOWN, msgspec.json.encode(mark))
 

@@ -35,6 +35,7 @@ class OwnedPartition:
         log_end_offset: what the next record gets.
         recovery_point: everything before it was on the disk when last flushed.
         cut: bytes that recovery cut off when the partition was opened.
+        removed: base offsets of the segments that went because the log was cut before them.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class OwnedPartition:
         self._clock = clock
         self.log_start_offset = log_start_offset
         self.cut = 0
+        self.removed: list[int] = []
         path.mkdir(parents=True, exist_ok=True)
         self._epochs = LeaderEpochs(self._read_epochs())
         self.segments: list[OwnedSegment] = []
@@ -233,8 +235,10 @@ class OwnedPartition:
             number += 1
             if cut:
                 self.cut += cut
-                while len(self.segments) > number:
-                    self._remove(self.segments.pop())
+                for later in self.segments[number:]:
+                    self._remove(later)
+                    self.removed.append(later.base_offset)
+                del self.segments[number:]
 
     def _recover(self, segment: OwnedSegment) -> int:
         before = [other for other in self.segments if other.base_offset < segment.base_offset]

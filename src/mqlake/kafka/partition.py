@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeVar
 
 from mqlake.errors import FormatError
 from mqlake.formats.damage import Damage
-from mqlake.formats.kafka import checkpoint_file, partition_metadata, versions
+from mqlake.formats.kafka import checkpoint_file, partition_metadata, producer_snapshot, versions
 from mqlake.formats.kafka.batch import Batch, Record
 from mqlake.formats.kafka.checkpoint_file import LeaderEpoch
 from mqlake.formats.kafka.file_name import Kind, State, file_name
@@ -19,6 +19,7 @@ from mqlake.kafka.batch_walk import BatchWalk
 from mqlake.kafka.isolation import AbortedBatches, Isolation
 from mqlake.kafka.lazy_file import read_whole
 from mqlake.kafka.log_file import FoundRecord
+from mqlake.kafka.producer_state import ProducerState
 from mqlake.kafka.segment import LogSegment
 from mqlake.kafka.segment_files import sort_files
 from mqlake.kafka.transactions import Replay
@@ -54,8 +55,9 @@ class Partition:
         *,
         log_start_offset: int | None = None,
         recovery_point: int | None = None,
+        only: int | None = None,
     ) -> None:
-        """Open the partition in the directory `path`.
+        """Open the partition in the directory `path`; of its segments `only` the one of that base.
 
         `log_start_offset` is that of the checkpoint, if it names the partition. `recovery_point`
         is the offset from which on nothing may be trusted but the logs themselves, where Kafka was
@@ -70,7 +72,9 @@ class Partition:
         files = sort_files(directory.names(path), self._end_of_swap)
         self._snapshots = files.snapshots
         self.segments = [
-            LogSegment.read(directory, path, base, state) for base, state in files.segments
+            LogSegment.read(directory, path, base, state)
+            for base, state in files.segments
+            if only in (None, base)
         ]
         self._bases = [segment.base_offset for segment in self.segments]
         first = self._bases[0] if self._bases else 0
@@ -112,6 +116,16 @@ class Partition:
         """
         data = self._read(checkpoint_file.LEADER_EPOCHS)
         return checkpoint_file.decode_leader_epochs(data) if data else []
+
+    def snapshot_faults(self) -> dict[str, str]:
+        """Return what is wrong with producer snapshots, by file name."""
+        faults: dict[str, str] = {}
+        for offset in self._snapshots:
+            try:
+                producer_snapshot.decode(self._snapshot(offset))
+            except FormatError as error:
+                faults[file_name(offset, Kind.SNAPSHOT)] = str(error)
+        return faults
 
     @cached_property
     def last_stable_offset(self) -> int:
@@ -274,6 +288,18 @@ class Partition:
         number = self._number(replay.state.end_offset)
         replay.forward(self.segments[number:], self.log_end_offset)
         return replay
+
+    def producers_at(self, offset: int) -> ProducerState:
+        """Return what is known of the producers at an offset, by a snapshot and the logs.
+
+        Raises:
+            FormatError: a transaction's end that cannot be read.
+            TransactionStateError: batches that no producer writes in this order.
+        """
+        replay = Replay(self._snapshots, self._snapshot, offset, self.log_start_offset)
+        number = self._number(replay.state.end_offset)
+        replay.forward(self.segments[number:], min(offset, self.log_end_offset))
+        return replay.state
 
     def _number(self, offset: int) -> int:
         """Return the number of the segment that an offset is in, 0 if it is before all."""

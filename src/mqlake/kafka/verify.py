@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mqlake.errors import FormatError
+from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.damage import Damage
-from mqlake.formats.kafka import offset_index, time_index, transaction_index
+from mqlake.formats.kafka import (
+    checkpoint_file,
+    offset_index,
+    partition_metadata,
+    time_index,
+    transaction_index,
+)
 from mqlake.formats.kafka.batch import (
     MAGIC_V2,
     MAX_INT,
@@ -58,15 +64,17 @@ class SegmentReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PartitionReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The segments of a partition, ascending."""
+    """The segments of a partition, ascending, and what is wrong with its other files."""
 
     path: str
     segments: list[SegmentReport]
+    other_damage: list[Damage]
 
     @property
     def damage(self) -> list[Damage]:
         """All that is wrong."""
-        return [damage for segment in self.segments for damage in segment.damage]
+        found = [damage for segment in self.segments for damage in segment.damage]
+        return found + self.other_damage
 
 
 def verify_partition(
@@ -74,8 +82,9 @@ def verify_partition(
 ) -> PartitionReport:
     """Check all segments of a partition, `threads` at a time.
 
-    What is checked: check sums and fields of every batch, offsets that go up, and that each index
-    entry says of the log what is true of it. `deep` reads every record, too.
+    What is checked: check sums and fields of every batch, offsets that go up, that each index
+    entry says of the log what is true of it, and that the other files can be read. `deep` reads
+    every record, too.
     """
     last = len(partition.segments) - 1
 
@@ -100,7 +109,20 @@ def verify_partition(
                     f" {before.next_offset}",
                 ),
             )
-    return PartitionReport(partition.path, reports)
+    return PartitionReport(partition.path, reports, _other_damage(partition))
+
+
+def _other_damage(partition: Partition) -> list[Damage]:
+    found = [Damage(name, 0, 0, fault) for name, fault in partition.snapshot_faults().items()]
+    for name, read in (
+        (checkpoint_file.LEADER_EPOCHS, lambda: partition.leader_epochs),
+        (partition_metadata.NAME, lambda: partition.metadata),
+    ):
+        try:
+            read()
+        except MqlakeError as error:
+            found.append(Damage(name, 0, 0, str(error)))
+    return found
 
 
 def verify_segment(

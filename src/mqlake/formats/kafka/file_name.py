@@ -13,6 +13,9 @@ OFFSET_DIGITS = 20
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
+META_PROPERTIES = "meta.properties"
+METADATA_TOPIC = "__cluster_metadata"
+"""KRaft's own log. It lies among the partitions, but is not one of the broker's."""
 
 _NAME = re.compile(
     r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)((?:\.(?:deleted|cleaned|swap))?)"

@@ -1,0 +1,104 @@
+"""Write out the records, as a consumer would see them.
+
+With `--json`, a line each: `offset`, `timestamp` (milliseconds, -1 for none), `timestampType`
+(Kafka's names: `CreateTime`, `LogAppendTime`, `NoTimestampType`), `leaderEpoch` (-1 for none),
+`key`, `value` (base64 or null), `headers` (pairs of name and value); of a log directory, `topic`
+and `partition` go first. Without `--json`, keys and values are text where they are UTF-8, else hex,
+and cut to a line.
+
+Control records are left out unless asked for. What is damaged is left out, and told on stderr; then
+the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.kafka import arguments
+from mqlake.cli.output import encoded, write
+from mqlake.cli.text import printable
+
+if TYPE_CHECKING:
+    from mqlake.formats.damage import Damage
+    from mqlake.formats.kafka.batch import Record
+    from mqlake.kafka.place import Place
+
+EXAMPLES = (
+    "mqlake kafka dump /var/lib/kafka/logs/orders-0 --offset 1000 --max 20",
+    "mqlake kafka dump /var/lib/kafka/logs/orders-0 --isolation read_committed --json",
+)
+DAMAGE_FOUND = 1
+LINES = 1000
+"""Written at once."""
+
+
+def dump(
+    path: arguments.Where,
+    offset: Annotated[
+        int | None,
+        typer.Option(
+            "--offset", metavar="N", min=0, max=shared.LONGEST_TIME, help="From this offset on."
+        ),
+    ] = None,
+    maximum: Annotated[
+        int | None,
+        typer.Option("--max", metavar="N", min=1, help="Most records of a partition."),
+    ] = None,
+    isolation: arguments.Isolation = "read_uncommitted",
+    control: Annotated[
+        bool, typer.Option("--control", help="Control records, too: the ends of transactions.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Write a JSON object a record.")] = False,
+) -> int:
+    """Write out the records, as a consumer would see them."""
+    from mqlake.kafka.isolation import Isolation
+    from mqlake.kafka.place import find
+
+    damaged = 0
+
+    def tell(damage: Damage) -> None:
+        nonlocal damaged
+        damaged += 1
+        where = f"{damage.file}, byte {damage.offset}"
+        sys.stderr.write(f"mqlake: {printable(where)}: {printable(damage.reason)}\n")
+
+    places = find(path)
+    for place in places.partitions:
+        with place.open() as partition:
+            records = partition.records(
+                offset, isolation=Isolation(isolation), control=control, on_damage=tell
+            )
+            lines = _json if json else _text
+            _write_all(lines(place, islice(records, maximum), named=places.logs is not None))
+    return DAMAGE_FOUND if damaged else 0
+
+
+def _json(place: Place, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
+    import msgspec
+
+    from mqlake.formats.kafka.record_json import to_json
+
+    encode = msgspec.json.Encoder().encode
+    name: dict[str, Any] = {"topic": place.topic, "partition": place.partition} if named else {}
+    for record in records:
+        yield encode(name | to_json(record)) + b"\n"
+
+
+def _text(place: Place, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
+    from mqlake.cli.views.kafka.records import line
+
+    if named:
+        yield encoded(printable(place.name))
+    for record in records:
+        yield encoded(line(record))
+
+
+def _write_all(lines: Iterator[bytes]) -> None:
+    while some := list(islice(lines, LINES)):
+        write(b"".join(some))

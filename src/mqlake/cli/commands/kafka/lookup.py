@@ -1,0 +1,74 @@
+"""Find the batch of an offset, or the first record at a time or later.
+
+By the indexes, as a broker does, but for entries that do not point to what they say. A time is
+answered as `KafkaConsumer.offsetsForTimes` is. Of a log directory, every partition answers.
+
+JSON: `found`, a list of objects with `path`, `topic`, `partition`, `offset` and `timestamp`
+(milliseconds) of the record, `leaderEpoch`, and its batch: `file`, `position`, `size` (bytes),
+`baseOffset`, `lastOffset`. With `--offset`, the record is the first at that offset or later.
+
+Exit code 1 where nothing matched.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.kafka import arguments
+from mqlake.cli.output import draw, write_json
+
+EXAMPLES = (
+    "mqlake kafka lookup /var/lib/kafka/logs/orders-0 --offset 4711",
+    "mqlake kafka lookup /var/lib/kafka/logs --time 1795206616198 --json",
+)
+NOTHING_MATCHED = 1
+
+
+def lookup(
+    path: arguments.Where,
+    offset: Annotated[
+        int | None,
+        typer.Option(
+            "--offset", metavar="N", min=0, max=shared.LONGEST_TIME, help="Where this offset is."
+        ),
+    ] = None,
+    time: Annotated[
+        int | None,
+        typer.Option(
+            "--time",
+            metavar="MS",
+            min=0,
+            max=shared.LONGEST_TIME,
+            help="The first record at this time or later, in milliseconds since 1970.",
+        ),
+    ] = None,
+    isolation: arguments.Isolation = "read_uncommitted",
+    json: shared.Json = False,
+) -> int:
+    """Find the batch of an offset, or the first record at a time or later."""
+    if (offset is None) == (time is None):
+        raise shared.UsageError("say what to look for: --offset N, or --time MS")
+
+    from mqlake.kafka.isolation import Isolation
+    from mqlake.kafka.lookup import by_offset, by_time
+    from mqlake.kafka.place import find
+
+    found = [
+        answer
+        for place in find(path).partitions
+        if (
+            answer := by_time(place, time, Isolation(isolation))
+            if time is not None
+            else by_offset(place, offset or 0, Isolation(isolation))
+        )
+    ]
+    if json:
+        write_json({"found": found})
+    else:
+        from mqlake.cli.views.kafka.lookup import view
+
+        draw(view(found))
+    return 0 if found else NOTHING_MATCHED

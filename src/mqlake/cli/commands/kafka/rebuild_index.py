@@ -1,0 +1,50 @@
+"""Make `.index`, `.timeindex` and `.txnindex` files again from the logs, which stay as they are.
+
+The entries are those that Kafka's recovery would make. Indexes end where a log is damaged: only
+`recover` cuts it there. No broker may run on the log directory. New files take the old ones' place
+when they are complete.
+
+JSON: `partitions`, each with `path` and `segments` (`file`, `baseOffset`, `size`, `indexed`: bytes
+of log before the first damage, `indexEntries`, `timeIndexEntries`, `abortedTransactions`, `damage`:
+objects with `file`, `offset`, `bytes`, `reason`); `seconds`.
+
+Exit code 1 where a log is damaged.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.kafka import arguments
+from mqlake.cli.output import draw, write_json
+
+EXAMPLES = (
+    "mqlake kafka rebuild-index /var/lib/kafka/logs/orders-0",
+    "mqlake kafka rebuild-index /var/lib/kafka/logs --index-interval-bytes 1024 --json",
+)
+DAMAGE_FOUND = 1
+
+
+def rebuild_index(
+    path: arguments.Where,
+    index_interval_bytes: arguments.IndexInterval = arguments.DEFAULT_INTERVAL,
+    json: shared.Json = False,
+) -> int:
+    """Make the index files again from the logs, which stay as they are."""
+    from mqlake.kafka.place import find
+    from mqlake.kafka.rebuild_index import rebuild_index as rebuild
+
+    settings = arguments.settings(index_interval_bytes)
+    start = time.perf_counter()
+    done = [(place, rebuild(place, settings)) for place in find(path).partitions]
+    seconds = time.perf_counter() - start
+    if json:
+        partitions = [{"path": str(place.path), "segments": made} for place, made in done]
+        write_json({"partitions": partitions, "seconds": round(seconds, 3)})
+    else:
+        from mqlake.cli.views.kafka.rebuild_index import view
+
+        draw(view(done, seconds))
+    is_damaged = any(segment.damage for _, made in done for segment in made)
+    return DAMAGE_FOUND if is_damaged else 0

@@ -1,0 +1,52 @@
+"""Recover what an unclean stop left, as Kafka does when it starts.
+
+Logs are cut after their last good batch, segments behind a cut are removed, and index files, leader
+epochs and producer snapshots are made again. A log directory is recovered from its recovery points
+on, or not at all if it was stopped in good order, and is left as by a clean stop; with `--all`, all
+of it is. A partition or a segment that is named is recovered whole. No broker may run on it.
+
+JSON: `partitions`, each with `path`, `segments` (how many there are now), `logEndOffset`, `cut`
+(bytes) and `removed` (base offsets of the segments that went); `seconds`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.kafka import arguments
+from mqlake.cli.output import draw, write_json
+
+EXAMPLES = (
+    "mqlake kafka recover /var/lib/kafka/logs",
+    "mqlake kafka recover /var/lib/kafka/logs/orders-0 --json",
+)
+
+
+def recover(
+    path: arguments.Where,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="All segments, whatever the log directory says of them."),
+    ] = False,
+    index_interval_bytes: arguments.IndexInterval = arguments.DEFAULT_INTERVAL,
+    json: shared.Json = False,
+) -> int:
+    """Recover what an unclean stop left, as Kafka does when it starts."""
+    from mqlake.kafka.place import find
+    from mqlake.kafka.recover import recover as run
+
+    settings = arguments.settings(index_interval_bytes)
+    start = time.perf_counter()
+    done = run(path, find(path), settings, everything=everything)
+    seconds = time.perf_counter() - start
+    if json:
+        write_json({"partitions": done, "seconds": round(seconds, 3)})
+    else:
+        from mqlake.cli.views.kafka.recover import view
+
+        draw(view(done, seconds))
+    return 0

@@ -1,0 +1,52 @@
+"""Check every batch, and every index entry against the batches.
+
+Check sums and fields of each batch; offsets that go up within and across segments; each entry of
+the offset, time and transaction index against the batch that it names; that the other files can be
+read. With `--deep`, every record, too. An index may have fewer entries than it could; the last
+segment may end in the middle of a batch, as after a crash.
+
+JSON: `path`, `ok`, `size` (bytes of log), `batches`, `records`, `partitions`, `seconds`. Each of
+`partitions` has `path`, `segments` (`file`, `baseOffset`, `nextOffset`, `size`, `batches`,
+`records`, `indexEntries`, `timeIndexEntries`, `damage`) and `otherDamage`, both of them lists of
+objects with `file`, `offset`, `bytes`, `reason`.
+
+Exit code 1 where damage was found.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.kafka import arguments
+from mqlake.cli.output import draw, timed, write_json
+
+EXAMPLES = (
+    "mqlake kafka verify /var/lib/kafka/logs",
+    "mqlake kafka verify /var/lib/kafka/logs/orders-0 --deep --json",
+)
+DAMAGE_FOUND = 1
+
+
+def verify(
+    path: arguments.Where,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every record, too.")] = False,
+    json: shared.Json = False,
+) -> int:
+    """Check every batch, and every index entry against the batches."""
+    from mqlake.kafka.place import find
+    from mqlake.kafka.verify_places import verify_places
+
+    start = time.perf_counter()
+    report = verify_places(str(path), find(path).partitions, deep=deep)
+    seconds = time.perf_counter() - start
+    if json:
+        write_json(timed(report, seconds))
+    else:
+        from mqlake.cli.views.kafka.verify import view
+
+        draw(view(report, seconds))
+    return 0 if report.ok else DAMAGE_FOUND

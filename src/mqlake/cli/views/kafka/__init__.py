@@ -1,0 +1,1 @@
+"""How results of `mqlake kafka` look to a person."""

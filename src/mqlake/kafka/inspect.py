@@ -1,0 +1,148 @@
+"""What partitions hold and how they were left, by their indexes: no log is read as a whole."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mqlake.errors import MqlakeError
+from mqlake.formats.damage import Damage
+from mqlake.formats.kafka import checkpoint_file
+from mqlake.formats.kafka.partition_metadata import encode_topic_id
+from mqlake.kafka.errors import CorruptIndexError
+from mqlake.kafka.partition import Partition
+from mqlake.kafka.place import Place, Places
+from mqlake.kafka.segment import LogSegment
+
+
+class Epoch(msgspec.Struct, frozen=True, rename="camel"):
+    """A leader, and the first offset that it wrote."""
+
+    epoch: int
+    start_offset: int
+
+
+class SegmentSummary(msgspec.Struct, frozen=True, rename="camel"):
+    """One segment; bytes and milliseconds."""
+
+    file: str
+    base_offset: int
+    next_offset: int
+    size: int
+    largest_timestamp: int
+    index_entries: int
+    time_index_entries: int
+    aborted_transactions: int
+
+
+class PartitionSummary(msgspec.Struct, frozen=True, rename="camel"):
+    """One partition.
+
+    Attributes:
+        high_watermark: as the checkpoint of the log directory has it, None where it has not.
+        damage: files that contradict themselves.
+    """
+
+    path: str
+    topic: str | None
+    partition: int | None
+    topic_id: str | None
+    log_start_offset: int
+    last_stable_offset: int | None
+    log_end_offset: int
+    high_watermark: int | None
+    size: int
+    leader_epochs: list[Epoch]
+    segments: list[SegmentSummary]
+    damage: list[Damage]
+
+
+class Summary(msgspec.Struct, frozen=True, rename="camel"):
+    """All that a path names.
+
+    Attributes:
+        last_stop_was_clean: None for a partition by itself, and while a broker runs.
+        owner: process id of a broker that runs on the log directory.
+    """
+
+    path: str
+    last_stop_was_clean: bool | None
+    owner: int | None
+    partitions: list[PartitionSummary]
+    damage: list[Damage]
+
+
+def inspect(path: str, places: Places) -> Summary:
+    """Return what there is; what cannot be read is damage."""
+    logs = places.logs
+    owner = logs.owner() if logs is not None else None
+    damage: list[Damage] = []
+    partitions: list[PartitionSummary] = []
+    for place in places.partitions:
+        try:
+            with place.open() as partition:
+                partitions.append(_partition(place, partition))
+        except MqlakeError as error:
+            damage.append(Damage(place.name, 0, 0, str(error)))
+    clean = logs.is_clean if logs is not None and owner is None else None
+    return Summary(path, clean, owner, partitions, damage)
+
+
+def _partition(place: Place, partition: Partition) -> PartitionSummary:
+    damage: list[Damage] = []
+
+    def tell(file: str, error: MqlakeError) -> None:
+        damage.append(Damage(file, 0, 0, str(error)))
+
+    epochs: list[Epoch] = []
+    topic_id = stable = None
+    try:
+        epochs = [Epoch(*entry) for entry in partition.leader_epochs]
+    except MqlakeError as error:
+        tell(checkpoint_file.LEADER_EPOCHS, error)
+    try:
+        if partition.metadata is not None:
+            topic_id = encode_topic_id(partition.metadata.topic_id)
+    except MqlakeError as error:
+        tell("partition.metadata", error)
+    try:
+        stable = partition.last_stable_offset
+    except MqlakeError as error:
+        tell(place.name, error)
+    marks: dict[tuple[str, int], int] = {}
+    if place.logs is not None:
+        marks = place.logs.checkpoint(checkpoint_file.HIGH_WATERMARKS)
+    segments: list[SegmentSummary] = []
+    for segment in partition.segments:
+        try:
+            segment.sanity_check()
+        except CorruptIndexError as error:
+            tell(segment.log.name, error)
+        segments.append(_segment(segment))
+        segment.close()
+    return PartitionSummary(
+        str(place.path),
+        place.topic,
+        None if place.topic is None else place.partition,
+        topic_id,
+        partition.log_start_offset,
+        stable,
+        partition.log_end_offset,
+        marks.get((place.topic or "", place.partition)),
+        sum(segment.size for segment in segments),
+        epochs,
+        segments,
+        damage,
+    )
+
+
+def _segment(segment: LogSegment) -> SegmentSummary:
+    return SegmentSummary(
+        segment.log.name,
+        segment.base_offset,
+        segment.next_offset(),
+        segment.size,
+        segment.largest_timestamp(),
+        segment.offset_index.entries,
+        segment.time_index.entries,
+        len(segment.transaction_index.entries),
+    )

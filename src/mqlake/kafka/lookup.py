@@ -1,0 +1,73 @@
+"""Where a record is: by offset, or by time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mqlake.kafka.isolation import Isolation
+from mqlake.kafka.partition import Partition
+from mqlake.kafka.place import Place
+
+
+class Found(msgspec.Struct, frozen=True, rename="camel"):
+    """A record (milliseconds; -1 for no leader epoch), and its batch (bytes)."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    offset: int
+    timestamp: int
+    leader_epoch: int
+    file: str
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+
+
+def by_offset(place: Place, offset: int, isolation: Isolation) -> Found | None:
+    """Return the first record at an offset or later, None where there is none.
+
+    Control records count.
+
+    Raises:
+        FormatError: a batch that cannot be read.
+        StoreError: a file that cannot be read.
+    """
+    with place.open() as partition:
+        records = partition.records(offset, isolation=isolation, control=True)
+        record = next(records, None)
+        if record is None:
+            return None
+        return _found(place, partition, record.offset, record.timestamp, record.leader_epoch)
+
+
+def by_time(place: Place, timestamp: int, isolation: Isolation) -> Found | None:
+    """Return the first record at a time (milliseconds) or later, None where there is none.
+
+    Raises:
+        FormatError: a batch that cannot be read.
+        StoreError: a file that cannot be read.
+    """
+    with place.open() as partition:
+        found = partition.offset_for_time(timestamp, isolation=isolation)
+        if found is None:
+            return None
+        return _found(place, partition, found.offset, found.timestamp, found.leader_epoch)
+
+
+def _found(place: Place, partition: Partition, offset: int, timestamp: int, epoch: int) -> Found:
+    segment, batch, _ = next(partition.batches(offset))
+    return Found(
+        str(place.path),
+        place.topic,
+        None if place.topic is None else place.partition,
+        offset,
+        timestamp,
+        epoch,
+        segment.log.name,
+        batch.position,
+        batch.size,
+        segment.log.first_offset(batch),
+        batch.last_offset,
+    )

@@ -1,0 +1,160 @@
+"""Make a segment's index files again from its log, which stays as it is.
+
+The new files are written beside the old ones, as `.cleaned` files, which Kafka removes should they
+be left behind; then they take the old ones' place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import msgspec
+
+from mqlake.errors import StoreError
+from mqlake.formats.damage import Damage
+from mqlake.formats.kafka import offset_index, time_index
+from mqlake.formats.kafka.batch import LOG_OVERHEAD, MIN_LENGTH
+from mqlake.formats.kafka.file_name import LOCK, Kind, State, file_name
+from mqlake.kafka.index_builder import IndexBuilder
+from mqlake.kafka.leader_epochs import LeaderEpochs
+from mqlake.kafka.offset_index import OffsetIndex
+from mqlake.kafka.place import Place
+from mqlake.kafka.producer_state import ProducerState
+from mqlake.kafka.recovery import Recovery
+from mqlake.kafka.segment import LogSegment
+from mqlake.kafka.settings import LogSettings
+from mqlake.kafka.time_index import TimeIndex
+from mqlake.kafka.transaction_index import TransactionIndex
+from mqlake.storage.local_write import fsync_file, rename_durably
+from mqlake.storage.owner_lock import OwnerLock
+
+_INDEXES = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
+
+
+class RebuiltSegment(msgspec.Struct, frozen=True, rename="camel"):
+    """What was made for one segment.
+
+    Attributes:
+        size: bytes of log.
+        indexed: bytes of log up to the first damage, which is where the indexes end, too.
+        damage: what is behind that; nothing where all is well.
+    """
+
+    file: str
+    base_offset: int
+    size: int
+    indexed: int
+    index_entries: int
+    time_index_entries: int
+    aborted_transactions: int
+    damage: list[Damage]
+
+
+@contextmanager
+def owned(path: Path) -> Generator[None]:
+    """Keep a broker away from a partition's directory while the block runs.
+
+    Raises:
+        StoreError: one runs on the log directory that it is in.
+    """
+    has_lock = (path.absolute().parent / LOCK).exists()
+    with OwnerLock(path.absolute().parent, LOCK) if has_lock else nullcontext():
+        yield
+
+
+def rebuild_index(place: Place, settings: LogSettings) -> list[RebuiltSegment]:
+    """Make the index files of a partition's segments again.
+
+    Raises:
+        OffsetOverflowError, InvalidOffsetError, TransactionStateError: a batch that is whole but
+            cannot be in its segment; the files of that segment stay as they were.
+        StoreError: a broker runs, or a file that cannot be read or written.
+    """
+    with owned(place.path), place.open() as partition:
+        segments = partition.segments
+        producers = partition.producers_at(segments[0].base_offset) if segments else None
+        done: list[RebuiltSegment] = []
+        for segment in segments:
+            assert producers is not None
+            if not segment.log.name.endswith(Kind.LOG):
+                raise StoreError(
+                    f"{place.path}: {segment.log.name} is not in its place yet; use recover"
+                )
+            is_active = segment is segments[-1] and place.only is None
+            done.append(_rebuild(place.path, segment, settings, producers, is_active=is_active))
+            segment.close()
+        return done
+
+
+def _rebuild(
+    path: Path,
+    segment: LogSegment,
+    settings: LogSettings,
+    producers: ProducerState,
+    *,
+    is_active: bool,
+) -> RebuiltSegment:
+    base = segment.base_offset
+    scratch = {kind: path / file_name(base, kind, State.CLEANED) for kind in _INDEXES}
+    _remove(scratch)
+    try:
+        most = _most_entries(segment, settings)
+        offsets = OffsetIndex.own(scratch[Kind.OFFSET_INDEX], base, most * offset_index.ENTRY_SIZE)
+        times = TimeIndex.own(scratch[Kind.TIME_INDEX], base, most * time_index.ENTRY_SIZE)
+        transactions = TransactionIndex.own(scratch[Kind.TRANSACTION_INDEX], base)
+        index = IndexBuilder(offsets, times, settings.index_interval_bytes)
+        recovery = Recovery(segment.log, base, index, transactions, producers, LeaderEpochs())
+        try:
+            recovery.run()
+            index.finish()
+        finally:
+            offsets.close()
+            times.close()
+            transactions.close()
+        if not scratch[Kind.TRANSACTION_INDEX].exists():
+            scratch[Kind.TRANSACTION_INDEX].touch()
+        for kind in _INDEXES:
+            _put_in_place(scratch[kind], path / file_name(base, kind))
+    finally:
+        _remove(scratch)
+    return RebuiltSegment(
+        segment.log.name,
+        base,
+        segment.size,
+        recovery.valid,
+        offsets.entries,
+        times.entries,
+        len(transactions.entries),
+        _damage(segment, recovery, is_active=is_active),
+    )
+
+
+def _most_entries(segment: LogSegment, settings: LogSettings) -> int:
+    """Return more entries than a log can have; what is not used takes no place on the disk."""
+    least_between = max(settings.index_interval_bytes, LOG_OVERHEAD + MIN_LENGTH)
+    return segment.size // least_between + 2
+
+
+def _put_in_place(scratch: Path, target: Path) -> None:
+    # Where nothing was aborted, there need be no transaction index.
+    if target.suffix == Kind.TRANSACTION_INDEX and not (scratch.stat().st_size or target.exists()):
+        return
+    fsync_file(scratch)
+    rename_durably(scratch, target)
+
+
+def _remove(scratch: dict[Kind, Path]) -> None:
+    for path in scratch.values():
+        path.unlink(missing_ok=True)
+
+
+def _damage(segment: LogSegment, recovery: Recovery, *, is_active: bool) -> list[Damage]:
+    left = segment.size - recovery.valid
+    # The last segment may end in the middle of a batch, or in what is not written yet.
+    is_tail = is_active and (recovery.fault is None or segment.is_unwritten(recovery.valid))
+    if not left or is_tail:
+        return []
+    reason = recovery.fault or "a batch goes beyond the end of the file"
+    return [Damage(segment.log.name, recovery.valid, left, reason)]
