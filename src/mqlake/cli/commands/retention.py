@@ -1,0 +1,116 @@
+"""Show what retention would remove from a store. Nothing is removed.
+
+Which files of the commit log are older than `fileReservedTime` hours, or go because the disk or the
+log is too full; which queue and index files go with them; whether a broker takes messages
+meanwhile; and which consumer groups have not read what goes. Settings come from `--config`, then
+from `--set`; what neither names has RocketMQ's default.
+
+JSON: `store`, `at` (the time that the plan is for), `isTime` (whether that is within an hour of
+`deleteWhen`), `nextTime` (when it next is), `fileReservedTime`, `deleteWhen`; of the disk
+`usedPercent`, and the percents above which expired files go at any hour (`mostUsedPercent`), all
+files may go (`cleanForciblyPercent`) and no messages are taken (`warningPercent`); `notWritable`
+(why no messages are taken, null where they are); `minOffset`, `maxOffset` and `newMinOffset` of the
+log; `files`, each with `file`, `bytes` and `reason` ("expired", "disk", "bytes", or "log" for a
+queue or index file), and their `bytes` together; `unread`, each with `group`, `topic` and
+`messages`; `warnings`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.options import UsageError
+from mqlake.cli.output import draw, write_json
+from mqlake.cli.text import YEAR_9999
+
+if TYPE_CHECKING:
+    from mqlake.store.settings import StoreSettings
+
+EXAMPLES = (
+    "mqlake retention /data/rocketmq/store --plan -c broker.conf",
+    "mqlake retention STORE --plan --set fileReservedTime=48 --set 'deleteWhen=04;16'",
+    "mqlake retention STORE --plan --set maxCommitLogBytes=53687091200 --json",
+    "mqlake retention STORE --plan --disk-used 91",
+)
+
+
+def retention(
+    store: shared.Store,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show what would go; needed, since nothing else is done.")
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="The broker's broker.conf."),
+    ] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times."),
+    ] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MS",
+            min=0,
+            max=YEAR_9999,
+            help="When, in milliseconds since 1970, instead of now.",
+        ),
+    ] = None,
+    disk_used: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PERCENT", min=0, max=100, help="As if the disk were full to so many percent."
+        ),
+    ] = None,
+    json: shared.Json = False,
+) -> int:
+    """Show what retention would remove from a store."""
+    if not plan:
+        raise UsageError("files are removed by the broker; add --plan to see which")
+
+    from mqlake.storage.local_owned import LocalOwnedDirectory
+    from mqlake.storage.protocol import DiskUsage
+    from mqlake.store.retention_report import plan_store
+
+    settings = _settings(config, override or [])
+    directory = LocalOwnedDirectory(store)
+    usage = None
+    if disk_used is not None and store.is_dir():
+        total = directory.usage().total
+        usage = DiskUsage(total, total - total * disk_used // 100)
+    now = time.time_ns() // 1_000_000
+    report = plan_store(directory, settings, now if at is None else at, usage)
+    if json:
+        write_json(report)
+    else:
+        from mqlake.cli.views.retention import view
+
+        draw(view(report, settings.delete_file_batch_max))
+    return 0
+
+
+def _settings(config: Path | None, overrides: list[str]) -> StoreSettings:
+    from mqlake.store.settings import make_settings, read_properties
+
+    with warnings.catch_warnings():
+        # A broker.conf names much that does not concern the store.
+        warnings.simplefilter("ignore")
+        make_settings(found := read_properties(config) if config else {})
+    given = [text.partition("=") for text in overrides]
+    if wrong := [name for name, sign, _ in given if not sign]:
+        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
+    chosen: dict[str, object] = {name.strip(): value.strip() for name, _, value in given}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            make_settings(chosen)
+        except UserWarning as unknown:
+            raise UsageError(f"--set: {unknown}") from None
+        warnings.simplefilter("ignore")
+        return make_settings({**found, **chosen})

@@ -1,0 +1,75 @@
+"""The parts of a live store put together by hand: a log, its queues, and a clock that stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import Record, decode
+from mqlake.storage.clock import Clock
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.append import Appender
+from mqlake.store.config_store import ConfigStore
+from mqlake.store.dispatcher import Dispatcher
+from mqlake.store.message import Message
+from mqlake.store.owned_log import OwnedCommitLog
+from mqlake.store.owned_queues import OwnedQueues
+from mqlake.store.put_result import PutResult
+from mqlake.store.queue_offsets import QueueOffsets
+from mqlake.store.settings import StoreSettings
+from tests.crash.clock import ManualClock
+
+NOW = 1_800_000_000_000
+
+
+class LiveParts:
+    """A new store in a directory."""
+
+    def __init__(
+        self,
+        path: Path | OwnedDirectory,
+        settings: StoreSettings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.settings = settings or StoreSettings(mapped_file_size_commit_log=1 << 20)
+        self.clock = clock or ManualClock(NOW)
+        self.directory = LocalOwnedDirectory(path) if isinstance(path, Path) else path
+        self.log = OwnedCommitLog(self.directory, self.settings)
+        self.log.recover_to(0)
+        self.queues = OwnedQueues(self.directory, self.settings.mapped_file_size_consume_queue)
+        self.offsets = QueueOffsets()
+        self.appender = Appender(self.log, self.offsets, self.settings, self.clock)
+        self.dispatcher = Dispatcher(
+            self.log,
+            self.queues,
+            None,
+            dialect=Dialect.V5_5,
+            message_delay_level=self.settings.message_delay_level,
+        )
+        self.config = ConfigStore(self.directory, self.settings, self.clock)
+
+    def put(self, message: Message) -> PutResult:
+        """Append a message and dispatch it."""
+        (result,) = self.put_many([message])
+        return result
+
+    def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages and dispatch them."""
+        results = self.appender.put_many(messages)
+        self.tick()
+        return results
+
+    def tick(self) -> None:
+        """Dispatch all there is."""
+        self.dispatcher.run(self.log.end)
+
+    def records(self, topic: str, queue_id: int = 0) -> list[Record]:
+        """Return all messages of a queue."""
+        queue = self.queues.queue(topic, queue_id)
+        start = self.queues.min_offset(topic, queue_id)
+        entries = [queue.entry(number) for number in range(start, queue.end)]
+        return [
+            decode(self.log.read(entry.physical_offset, entry.size)) for entry in entries if entry
+        ]

@@ -1,0 +1,250 @@
+"""Retention of a live store: over simulated days, on disks that fill and recover."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from mqlake.errors import DiskError, StoreError
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import DiskUsage
+from mqlake.store.message import Message
+from mqlake.store.owned_log import OwnedCommitLog
+from mqlake.store.retention import Retention
+from mqlake.store.services import Services
+from mqlake.store.settings import StoreSettings
+from tests.crash.clock import ManualClock
+from tests.store.live_parts import LiveParts
+
+HOUR = 60 * 60 * 1000
+MIDNIGHT = 1_800_057_600_000
+SETTINGS = StoreSettings(mapped_file_size_commit_log=1000, mapped_file_size_consume_queue=100)
+
+
+class Disk(LocalOwnedDirectory):
+    """A directory of which a test says how full its disk is, and when files were written."""
+
+    usage_now = DiskUsage(100_000, 50_000)
+    fails = False
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.written: dict[str, int] = {}
+
+    def usage(self) -> DiskUsage:
+        if self.fails:
+            raise DiskError("the disk does not answer")
+        return self.usage_now
+
+    def modified(self, path: str) -> int:
+        return self.written[path]
+
+    def remove(self, path: str) -> None:
+        if self.fails:
+            raise DiskError(f"{path}: Input/output error")
+        super().remove(path)
+
+
+class Store(LiveParts):
+    """A live store with retention, and services driven by the clock of the test."""
+
+    def __init__(self, path: Path, settings: StoreSettings = SETTINGS) -> None:
+        self.time = ManualClock(MIDNIGHT)
+        self.disk = Disk(path)
+        super().__init__(self.disk, settings, self.time)
+        self.retention = Retention(
+            self.disk, self.log, self.queues, None, self.dispatcher, settings, self.time, UTC
+        )
+        self.services = Services(self.time, self.retention.services())
+
+    def fill(self, segments: int) -> None:
+        """Append until the log has begun so many more segments."""
+        before = len(self.log.segments)
+        while len(self.log.segments) < before + segments:
+            self.put(Message(topic="T", body=bytes(60)))
+        self.sync(before - 1)
+
+    def sync(self, first: int) -> None:
+        """Sync the log, whose segments from the one of number `first` on were written now."""
+        self.log.sync()
+        for segment in self.log.segments[max(0, first) :]:
+            self.disk.written[segment.path] = self.time.milliseconds()
+
+    def wait(self, milliseconds: int, step: int = 100) -> None:
+        for _ in range(milliseconds // step):
+            self.time.forward(step)
+            assert self.services.due() is None
+
+    def agree(self) -> None:
+        """Check that the queue points into the log, and only there."""
+        first = self.queues.min_offset("T", 0)
+        entry = self.queues.queue("T", 0).entry(first)
+        assert entry is not None
+        assert entry.physical_offset >= self.log.min_offset
+        records = self.records("T")
+        assert records[0].physical_offset == self.log.min_offset
+        assert [r.queue_offset for r in records] == list(
+            range(first, self.queues.max_offset("T", 0))
+        )
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+def test_four_days(live: Store) -> None:
+    for _ in range(4):
+        live.fill(3)
+        live.wait(24 * HOUR, step=60_000)
+        live.agree()
+    # Written at midnight, three days old at 00:00, gone at 04:00 of the day after.
+    assert live.log.min_offset == 2 * 1000
+    live.wait(4 * HOUR - 60_000, step=60_000)
+    assert live.log.min_offset == 2 * 1000
+    live.wait(HOUR, step=60_000)
+    assert live.log.min_offset == 5 * 1000
+    live.agree()
+    assert live.queues.queue("T", 0).bases[0] > 0, "queue files go with the log"
+
+
+def test_a_batch_in_each_interval_and_a_pause_between_files(tmp_path: Path) -> None:
+    settings = StoreSettings(
+        mapped_file_size_commit_log=1000,
+        mapped_file_size_consume_queue=100,
+        delete_file_batch_max=2,
+        delete_commit_log_files_interval=1000,
+        file_reserved_time=0,
+    )
+    live = Store(tmp_path, settings)
+    live.fill(6)
+    live.retention.clean()
+    live.wait(10_000)
+    assert live.log.min_offset <= 1000
+    live.wait(1000)
+    assert live.log.min_offset in (1000, 2000)
+    live.wait(1000)
+    assert live.log.min_offset == 2000
+    live.wait(7900)
+    assert live.log.min_offset == 2000
+    live.wait(2100)
+    assert live.log.min_offset == 4000
+    live.wait(60_000)
+    assert live.log.min_offset == 5000
+    live.fill(3)
+    live.wait(60_000)
+    assert live.log.min_offset == 5000, "what was asked for is over"
+
+
+def test_a_full_disk_stops_puts_and_comes_back_by_itself(live: Store) -> None:
+    """rocketmq-externals#331: read-only, once set, was never cleared."""
+    live.fill(2)
+    live.disk.usage_now = DiskUsage(100, 9)
+    live.wait(10_000)
+    assert "91 %" in (live.retention.not_writable or "")
+    live.disk.usage_now = DiskUsage(100, 10)
+    live.wait(10_000)
+    assert live.retention.not_writable is None
+
+
+def test_deleting_does_not_keep_the_disk_from_being_looked_at(tmp_path: Path) -> None:
+    """apache/rocketmq#1400: the check for a full disk waited for the deletes."""
+    settings = StoreSettings(
+        mapped_file_size_commit_log=1000,
+        delete_commit_log_files_interval=60_000,
+        max_commit_log_bytes=1000,
+    )
+    live = Store(tmp_path, settings)
+    live.fill(8)
+    live.wait(60_000)
+    assert live.log.min_offset == 1000
+    live.disk.usage_now = DiskUsage(100, 5)
+    live.wait(10_000)
+    assert live.retention.not_writable is not None
+    assert live.log.min_offset == 1000, "most of the files still wait"
+
+
+def test_a_queue_never_points_before_the_log(tmp_path: Path) -> None:
+    """rocketmq-externals#164: queues pointed at what retention had removed."""
+    live = Store(tmp_path, StoreSettings(mapped_file_size_commit_log=1000, max_commit_log_bytes=1))
+    live.fill(5)
+    live.wait(10_000)
+    while live.retention.warnings == [] or len(live.log.segments) > 1:
+        live.agree()
+        live.wait(100)
+    live.agree()
+    assert len(live.log.segments) == 1
+
+
+def test_queues_that_a_crash_left_behind_are_trimmed_at_the_first_look(live: Store) -> None:
+    live.fill(5)
+    live.log.remove_first()
+    live.log.remove_first()
+    live.wait(10_000)
+    live.agree()
+
+
+def test_a_removed_file_is_still_read_by_who_reads_it(live: Store) -> None:
+    live.fill(3)
+    view = live.log.read(0, 100)
+    before = bytes(view)
+    live.retention.clean()
+    live.time.forward(100 * HOUR)
+    live.wait(11_000)
+    assert live.log.min_offset == 2000
+    assert bytes(view) == before
+
+
+def test_what_is_not_on_the_disk_or_not_dispatched_stays(live: Store) -> None:
+    live.fill(2)
+    for _ in range(30):
+        live.appender.put(Message(topic="T", body=bytes(60)))
+    for segment in live.log.segments:
+        live.disk.written[segment.path] = live.time.milliseconds()
+    live.time.forward(100 * HOUR)
+    live.retention.clean()
+    live.wait(11_000)
+    assert live.log.min_offset == 1000
+    live.tick()
+    live.sync(0)
+    live.time.forward(100 * HOUR)
+    live.retention.clean()
+    live.wait(11_000)
+    assert live.log.min_offset == live.log.segments[-1].base > 1000
+
+
+def test_a_disk_that_fails_warns_and_is_tried_again(live: Store) -> None:
+    live.fill(3)
+    live.time.forward(100 * HOUR)
+    live.disk.fails = True
+    live.retention.clean()
+    live.wait(10_000)
+    assert live.retention.warnings == ["the disk does not answer"]
+    live.disk.fails = False
+    live.retention.check()
+    live.disk.fails = True
+    live.retention.remove_next()
+    assert "Input/output error" in live.retention.warnings[-1]
+    assert live.log.min_offset == 0
+    live.disk.fails = False
+    live.retention.clean()
+    live.wait(12_000)
+    assert live.log.min_offset == 2000
+    assert live.retention.warnings == []
+
+
+def test_wrong_hours_are_said_when_the_store_opens(tmp_path: Path) -> None:
+    settings = StoreSettings(mapped_file_size_commit_log=1000, delete_when="4am")
+    with pytest.raises(StoreError, match="4am"):
+        Store(tmp_path, settings)
+
+
+def test_the_log_opens_again_after_retention(live: Store) -> None:
+    live.fill(4)
+    live.time.forward(100 * HOUR)
+    live.retention.clean()
+    live.wait(11_000)
+    again = OwnedCommitLog(live.disk, SETTINGS)
+    assert again.min_offset == live.log.min_offset == 3000
