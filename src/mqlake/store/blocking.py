@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from threading import Condition, Event, Lock, Thread
 from time import sleep
 from typing import Self
 
 from mqlake.errors import DiskError
+from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.answers import Answers
 from mqlake.store.message import Message, MessageBatch
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.put_result import PutError, PutResult, PutStatus
 from mqlake.store.recovery import Progress
 from mqlake.store.services import Job
 from mqlake.store.settings import StoreSettings, make_settings
+from mqlake.store.tail import follow_blocking
 
 # Seconds after a put until it is dispatched, unless more puts bring that forward.
 _TICK = 0.001
@@ -24,7 +28,7 @@ _TICK = 0.001
 _SERVICE_INTERVAL = 0.05
 
 
-class BlockingMessageStore:
+class BlockingMessageStore(Answers):
     """A store directory that this process owns; for any number of threads.
 
     `with BlockingMessageStore.open(path) as store:` is `MessageStore` without asyncio. Threads that
@@ -108,8 +112,9 @@ class BlockingMessageStore:
         """
         with self.lock:
             results = self.core.put_many(messages)
-            if self._is_sync and results:
-                self._wait(self.core.log.end, results[-1])
+            last = next((result for result in reversed(results) if result.count), None)
+            if self._is_sync and last is not None:
+                self._wait(last.physical_offset + last.size, last)
         self._wake()
         return results
 
@@ -148,6 +153,31 @@ class BlockingMessageStore:
             self._is_syncing = False
             self.lock.notify_all()
         self.core.tick()
+
+    # Read
+
+    @property
+    def guard(self) -> AbstractContextManager[object]:
+        """The lock of the core."""
+        return self.lock
+
+    def tail(
+        self,
+        topic: str,
+        queue_ids: Iterable[int] | None = None,
+        offset: int | Mapping[int, int] | None = None,
+        *,
+        tags: str | None = None,
+        timeout: float | None = None,
+    ) -> Generator[Record]:
+        """Yield the messages of a topic as they arrive: as `MessageStore.tail`.
+
+        Args:
+            timeout: seconds without a message after which it ends.
+        """
+        with self.lock:
+            tail = self.core.reads.tail(topic, queue_ids, offset, tags=tags)
+        return follow_blocking(tail, self.lock, timeout)
 
     # Services
 

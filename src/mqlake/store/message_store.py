@@ -8,18 +8,22 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
 from mqlake.errors import DiskError
+from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.answers import Answers
 from mqlake.store.message import Message, MessageBatch
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.put_result import PutError, PutResult, PutStatus
 from mqlake.store.recovery import Progress
 from mqlake.store.services import Job
 from mqlake.store.settings import StoreSettings, make_settings
+from mqlake.store.tail import follow
 
 # Seconds after a put until it is dispatched, unless more puts bring that forward.
 _TICK = 0.001
@@ -36,7 +40,7 @@ class _Waiting(NamedTuple):
     future: asyncio.Future[None]
 
 
-class MessageStore:
+class MessageStore(Answers):
     """A store directory that this process owns; for the tasks of one event loop.
 
     `async with MessageStore.open(path) as store:` takes the directory, recovers what is in it,
@@ -142,8 +146,9 @@ class MessageStore:
         results = self.core.put_many(messages)
         if self._tick_timer is None:
             self._tick_timer = self._loop.call_later(_TICK, self._tick)
-        if self._is_sync and results:
-            await self._durable(self.core.log.end, results[-1])
+        last = next((result for result in reversed(results) if result.count), None)
+        if self._is_sync and last is not None:
+            await self._durable(last.physical_offset + last.size, last)
         return results
 
     async def put_batch(self, batch: MessageBatch) -> PutResult:
@@ -211,6 +216,32 @@ class MessageStore:
                 return
             if not waiting.future.done():
                 waiting.future.set_exception(TimeoutError())
+
+    # Read
+
+    @property
+    def guard(self) -> AbstractContextManager[object]:
+        """Nothing: the store is for the tasks of one loop."""
+        return nullcontext()
+
+    def tail(
+        self,
+        topic: str,
+        queue_ids: Iterable[int] | None = None,
+        offset: int | Mapping[int, int] | None = None,
+        *,
+        tags: str | None = None,
+    ) -> AsyncGenerator[Record]:
+        """Yield the messages of a topic as they arrive, each queue in its order.
+
+        Ends when the store is closed. It begins when it is called, not when it is first awaited.
+
+        Args:
+            queue_ids: the queues to read; without them all, those that come later too.
+            offset: where to begin, in each queue or by queue; without it, behind what is there now.
+            tags: an expression such as "TagA || TagB".
+        """
+        return follow(self.core.reads.tail(topic, queue_ids, offset, tags=tags))
 
     # Services
 

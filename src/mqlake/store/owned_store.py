@@ -21,6 +21,7 @@ from mqlake.store.abort_mark import mark_closed
 from mqlake.store.append import Appender
 from mqlake.store.checkpoint_file import CheckpointFile, Reached, reached
 from mqlake.store.config_store import ConfigStore
+from mqlake.store.live_reads import Live, LiveReads
 from mqlake.store.message import Message, MessageBatch
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.put_result import PutResult
@@ -46,6 +47,7 @@ class OwnedStore:
         dispatcher: derives queues and index from the log.
         config: topics, groups, offsets.
         retention: removes what need not be kept.
+        reads: answers questions.
         recovered: what opening it found and mended.
         services: what is done by the clock.
         failure: why nothing more is taken, once the disk failed to keep what it had taken.
@@ -63,6 +65,18 @@ class OwnedStore:
             directory, self.log, self.queues, self.index, self.dispatcher, settings, clock
         )
         self.failure: DiskError | None = None
+        self.reads = LiveReads(
+            Live(
+                self.log,
+                self.queues,
+                self.index,
+                self.dispatcher,
+                settings,
+                lambda: self.readable_end,
+                self.tick,
+                found.report.dialect,
+            )
+        )
         self.waits_for_disk = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._appender = Appender(self.log, self.offsets, settings, clock)
         self._checkpoint = found.checkpoint
@@ -225,6 +239,7 @@ class OwnedStore:
             DiskError: the disk failed, now or before; the next start recovers.
         """
         self._appender.shut_down()
+        self.reads.arrivals.close()
         with self._held:
             try:
                 self.sync_log()

@@ -1,0 +1,247 @@
+"""The facades: puts that wait for the disk together, tails, stops, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from mqlake.errors import DiskError, StoreError
+from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, PutStatus
+
+SMALL = {
+    "mappedFileSizeCommitLog": 1 << 16,
+    "mappedFileSizeConsumeQueue": 2000,
+    "maxHashSlotNum": 100,
+    "maxIndexNum": 400,
+}
+SYNC = SMALL | {"flushDiskType": "SYNC_FLUSH"}
+
+
+def message(number: int, queue_id: int = 0) -> Message:
+    return Message("Topic", b"%d" % number, keys=f"key{number}", queue_id=queue_id)
+
+
+async def arrival(store: MessageStore, count: int) -> None:
+    """Wait until so many messages can be read from the first queue."""
+    offset = 0
+    async for _ in store.tail("Topic", [0], 0):
+        offset += 1
+        if offset == count:
+            return
+
+
+class CountedSyncs:
+    """Counts the syncs of files, and fails them once told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, self.fails = 0, False
+        whole = os.fdatasync
+
+        def sync(descriptor: int) -> None:
+            self.count += 1
+            if self.fails:
+                raise OSError(5, "Input/output error")
+            whole(descriptor)
+
+        monkeypatch.setattr(os, "fdatasync", sync)
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> CountedSyncs:
+    return CountedSyncs(monkeypatch)
+
+
+def test_put_get_and_open_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path / "store", SMALL) as store:
+            for number in range(500):
+                result = await store.put(message(number))
+                assert result.queue_offset == number
+            await arrival(store, 500)
+            assert [r.body for r in store.get("Topic", 0, 498).records] == [b"498", b"499"]
+            assert store.topics() == ["Topic"]
+            assert store.queues("Topic") == [0]
+        async with MessageStore.open(tmp_path / "store", SMALL) as store:
+            found = store.by_key("Topic", "key77").records
+            assert [record.queue_offset for record in found] == [77]
+            assert store.by_message_id(found[0].message_id) == found[0]
+            assert store.record_at(found[0].physical_offset) == found[0]
+            assert store.offset_by_time("Topic", 0, found[0].store_timestamp) <= 77
+            assert len(store.by_time_range("Topic", 0, 1 << 60, 10).records) == 10
+
+    asyncio.run(run())
+
+
+def test_puts_that_wait_share_syncs(tmp_path: Path, syncs: CountedSyncs) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            before = syncs.count
+            await asyncio.gather(*(store.put(message(number)) for number in range(64)))
+            # Those that were put together wait together; the store's services may sync too.
+            assert syncs.count - before < 16
+            assert store.core.log.flushed == store.core.log.end
+            assert len(store.get("Topic", 0, 0, 64).records) == 64
+
+    asyncio.run(run())
+
+
+def test_many_and_batches(tmp_path: Path) -> None:
+    from mqlake.formats.message_batch import encode_batch
+    from mqlake.store import MessageBatch
+
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            results = await store.put_many([message(0), Message("../x", b""), message(1, 1)])
+            assert [result.is_ok for result in results] == [True, False, True]
+            body = encode_batch([(0, b"one", b""), (0, b"two", b"")])
+            assert (await store.put_batch(MessageBatch("Topic", body))).count == 2
+            assert [r.body for r in store.get("Topic", 0, 0).records] == [b"0", b"one", b"two"]
+            with pytest.raises(PutError, match="MESSAGE_ILLEGAL"):
+                await store.put_batch(MessageBatch("Topic", b"nonsense"))
+
+    asyncio.run(run())
+
+
+def test_a_refused_put_is_an_error(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SMALL) as store:
+            with pytest.raises(PutError, match="MESSAGE_ILLEGAL") as refused:
+                await store.put(Message("../../x", b""))
+            assert refused.value.result.status is PutStatus.MESSAGE_ILLEGAL
+
+    asyncio.run(run())
+    with (
+        BlockingMessageStore.open(tmp_path, SMALL) as store,
+        pytest.raises(PutError, match="MESSAGE_ILLEGAL"),
+    ):
+        store.put(Message("a/b", b""))
+
+
+def test_a_failed_sync_fails_all_that_wait_and_the_store_stays_readable(
+    tmp_path: Path, syncs: CountedSyncs
+) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            await store.put(message(0))
+            syncs.fails = True
+            puts = [store.put(message(number)) for number in range(1, 9)]
+            results = await asyncio.gather(*puts, return_exceptions=True)
+            assert all(isinstance(result, PutError) for result in results)
+            assert "Input/output error" in str(results[0])
+            syncs.fails = False
+            with pytest.raises(PutError, match="SERVICE_NOT_AVAILABLE"):
+                await store.put(message(9))
+            assert [r.body for r in store.get("Topic", 0, 0).records] == [b"0"]
+
+    with pytest.raises(DiskError, match="Input/output error"):
+        asyncio.run(run())
+    assert (tmp_path / "abort").exists()
+    with BlockingMessageStore.open(tmp_path, SYNC) as store:
+        assert not store.core.recovered.is_clean
+        assert store.get("Topic", 0, 0).records[0].body == b"0"
+
+
+def test_a_sync_that_takes_too_long_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = threading.Event()
+    whole = os.fdatasync
+
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC | {"syncFlushTimeout": 50}) as store:
+            monkeypatch.setattr(os, "fdatasync", lambda file: (held.wait(20), whole(file)))
+            with pytest.raises(PutError, match="FLUSH_DISK_TIMEOUT: not on the disk after 50 ms"):
+                await store.put(message(0))
+            held.set()
+
+    asyncio.run(run())
+
+
+def test_a_tail_follows_until_the_store_is_closed(tmp_path: Path) -> None:
+    async def run() -> list[bytes]:
+        got: list[bytes] = []
+        enough = asyncio.Event()
+
+        async def follow(store: MessageStore) -> None:
+            async for record in store.tail("Topic"):
+                got.append(record.body)
+                if len(got) == 99:
+                    enough.set()
+
+        async with MessageStore.open(tmp_path, SMALL) as store:
+            await store.put(message(0))
+            await arrival(store, 1)
+            task = asyncio.create_task(follow(store))
+            await asyncio.sleep(0)
+            for number in range(1, 100):
+                await store.put(message(number))
+            await enough.wait()
+        await task
+        return got
+
+    assert asyncio.run(run()) == [b"%d" % number for number in range(1, 100)]
+
+
+def test_a_body_of_async_with_that_fails_still_stops_cleanly(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SMALL) as store:
+            await store.put(message(0))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        asyncio.run(run())
+    assert not (tmp_path / "abort").exists()
+
+
+def test_what_cannot_be_opened_is_said_on_entering(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SMALL), MessageStore.open(tmp_path, SMALL):
+            raise AssertionError("two owners")
+
+    with pytest.raises(StoreError, match="owns this store"):
+        asyncio.run(run())
+    with pytest.raises(StoreError, match="maxIndexNum"):
+        MessageStore.open(tmp_path, {"maxIndexNum": "many"})
+
+
+def test_threads_share_syncs(tmp_path: Path, syncs: CountedSyncs) -> None:
+    with BlockingMessageStore.open(tmp_path, SYNC) as store:
+        before = syncs.count
+
+        def put(queue_id: int) -> None:
+            for number in range(20):
+                store.put(message(number, queue_id))
+
+        threads = [threading.Thread(target=put, args=[queue_id]) for queue_id in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert syncs.count - before < 160
+        for queue_id in range(8):
+            bodies = [record.body for record in store.get("Topic", queue_id, 0).records]
+            assert bodies == [b"%d" % number for number in range(20)]
+
+
+def test_threads_hear_of_a_failed_sync(tmp_path: Path, syncs: CountedSyncs) -> None:
+    store = BlockingMessageStore.open(tmp_path, SYNC)
+    store.put(message(0))
+    syncs.fails = True
+    with pytest.raises(PutError, match="Input/output error"):
+        store.put(message(1))
+    refused = store.put_many([message(1)])
+    assert [result.status for result in refused] == [PutStatus.SERVICE_NOT_AVAILABLE]
+    assert [record.body for record in store.get("Topic", 0, 0).records] == [b"0"]
+    with pytest.raises(DiskError, match="Input/output error"):
+        store.close()
+
+
+def test_a_blocking_tail_ends_after_its_timeout(tmp_path: Path) -> None:
+    with BlockingMessageStore.open(tmp_path, SMALL) as store:
+        results = store.put_many([message(number) for number in range(10)])
+        assert all(result.is_ok for result in results)
+        assert [r.body for r in store.tail("Topic", offset=7, timeout=1)] == [b"7", b"8", b"9"]
