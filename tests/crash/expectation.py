@@ -75,9 +75,9 @@ class Expectation:
                 self.acknowledged.discard(number)
                 self.durable.discard(number)
             case ValueSet(name, value):
-                self.highest[name] = value
+                self.highest[name] = max(value, self.highest.get(name, value))
             case ValueKept(name, value):
-                self.kept[name] = value
+                self.kept[name] = max(value, self.kept.get(name, value))
             case _:
                 raise TypeError(f"not a note: {what!r}")
 

@@ -25,14 +25,13 @@ class Limits(NamedTuple):
     """and so many at random."""
 
 
-def kills(now: Snapshot, before: Snapshot, last: Step | None) -> Iterator[Snapshot]:
-    """Yield what the end of the process leaves: all that was written.
+def killed_within(now: Snapshot, before: Snapshot, last: Step | None) -> Iterator[Snapshot]:
+    """Yield what the end of the process leaves that was changing a mapping.
 
     Args:
         now, before: the disk, and what it was before the last step.
-        last: the last step; where it changed a mapping, the process may have died within it.
+        last: the last step.
     """
-    yield now
     if not isinstance(last, Write) or not last.is_mapped:
         return
     old, new = (snapshot.contents[last.node] for snapshot in (before, now))

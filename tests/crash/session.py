@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from mqlake.formats import sys_flag
@@ -57,13 +57,11 @@ class Session:
         message = self.message(size, **fields)
         return self._put(lambda: [self.store.put(message)])[0]
 
-    def put_plain(self, size: int) -> PutResult:
+    def put_plain(self, size: int) -> None:
         """Put a message without properties whose record has `size` bytes."""
         message = self.message(size, tags=None, keys=())
         message.body = message.body[: size - RECORD_OVERHEAD - len(TOPIC)]
-        (result,) = self._put(lambda: [self.store.put(message)])
-        assert result.size == size
-        return result
+        self._put(lambda: [self.store.put(message)])
 
     def put_many(self, messages: Sequence[Message]) -> None:
         """Put messages in one call."""
@@ -89,7 +87,20 @@ class Session:
     def do(self, act: Callable[[], T]) -> T:
         """Let the store do something; what it appends counts as acknowledged thereafter."""
         start = len(self.disk.trace)
-        result = act()
+        try:
+            result = act()
+        finally:
+            fresh = self._note_sent(start)
+        self._acknowledge(fresh)
+        return result
+
+    def _acknowledge(self, fresh: Iterable[LogRecord]) -> None:
+        for found in fresh:
+            self._acknowledged[found.record.physical_offset] = found
+            self.disk.record(Note(Acknowledged(found.record.physical_offset)))
+
+    def _note_sent(self, start: int) -> list[LogRecord]:
+        """Note, from a step of the trace on, the records that were not there before."""
         fresh = [
             found
             for found in walk(self.disk).records
@@ -98,12 +109,10 @@ class Session:
         for found in fresh:
             offset = found.record.physical_offset
             self.history.setdefault(offset, set()).add(found.data)
-            self._acknowledged[offset] = found
             self.disk.trace.insert(start, Note(Sent(offset)))
             if sys_flag.is_queued(found.record.sys_flag):
                 self.disk.trace.insert(start, Note(ValueSet(*_next(found))))
-            self.disk.record(Note(Acknowledged(offset)))
-        return result
+        return fresh
 
     # Durability
 
@@ -114,11 +123,8 @@ class Session:
     def flush(self) -> None:
         """Sync the log, as a group commit or the flush interval does."""
         waiting = dict(self._acknowledged)
-        job = self.store.log.unsynced()
-        job.run()
-        job.done()
+        self.do(self.store.sync_log)
         self._keep(waiting)
-        self.store.tick()
 
     def flush_around(self, act: Callable[[], object]) -> None:
         """Sync the log while something else happens: what that puts is not covered."""
@@ -129,7 +135,7 @@ class Session:
         act()
         job.done()
         self._keep(waiting)
-        self.store.tick()
+        self.tick()
 
     def checkpoint(self) -> None:
         """Sync everything and move the checkpoint."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Crash, Expectation, Found
-from tests.crash.images import Limits, PowerCuts, kills
+from tests.crash.images import Limits, PowerCuts, killed_within
 from tests.crash.pending import PendingDisk
 from tests.crash.snapshot import Snapshot
 from tests.crash.trace import (
@@ -34,16 +34,18 @@ START = 1_700_000_000_000
 TOLD = 10
 
 
-def further(number: int) -> Limits:
-    """Return the power cuts of one moment in a further round: more is enumerated each time."""
+def cuts_of(number: int) -> Limits:
+    """Return which power cuts of one moment a round tries."""
+    if number == 0:
+        return Limits(exhaustive=12, single=0, samples=0)
     return Limits(exhaustive=min(12 << 2 * number, 4096), single=1, samples=2)
 
 
-FIRST = Limits(exhaustive=12, single=0, samples=0)
-"""Power cuts of one moment in the first round."""
 AGAIN = Limits(exhaustive=4, single=1, samples=1)
 """Power cuts of one moment of a recovery."""
-MOST_ROUNDS = 200
+MOST_ROUNDS = 1000
+LEAST_YIELD = 100
+"""A workload is done when fewer than one crash in so many leaves an image not seen before."""
 DEAD_FOR = 60_000
 """Milliseconds until somebody starts the store again."""
 
@@ -153,11 +155,13 @@ class Simulator:
         return self.outcome
 
     def _rounds(self) -> None:
-        share, fresh, number = 1.0, 1, 0
-        while share > 0 and fresh > 0 and number < MOST_ROUNDS:
+        share, number = 1.0, 0
+        while share > 0 and number < MOST_ROUNDS:
             known = len(self._seen)
             tried = self._round(number, share)
             fresh, number = len(self._seen) - known, number + 1
+            if fresh * LEAST_YIELD < tried:
+                break
             missing = self._plan.wanted - len(self._seen)
             share = min(1.0, missing * share / max(1, fresh if number > 1 else tried))
 
@@ -168,28 +172,34 @@ class Simulator:
         for moment, (step, notes) in enumerate(moments(self._trace)):
             disk.apply(step)
             story.tell(step)
-            for note in notes:
-                expectation.note(note)
             now, name = disk.now(), f"{number}.{moment}"
             if number == 0:
                 self.outcome.moments += 1
-                images = chain(_kills(name, now, before, step, disk), self._cuts(name, disk, FIRST))
+                self._try_all(_halves(name, now, before, step), expectation, story.lines)
+            for note in notes:
+                expectation.note(note)
+            if number == 0:
+                whole = Image(f"{name}.k", Crash.KILL, now, disk)
+                self._try_all(chain([whole], self._cuts(name, disk, 0)), expectation, story.lines)
             elif self._dice(name, "share").random() < share:
-                images = self._cuts(name, disk, further(number))
-            else:
-                images = ()
-            for image in images:
-                self._try(image, expectation, story.lines)
+                self._try_all(self._cuts(name, disk, number), expectation, story.lines)
             before = now
         return self.outcome.images - tried
 
     def _dice(self, *what: str) -> random.Random:
         return random.Random("/".join((str(self._plan.seed), self._workload.name, *what)))
 
-    def _cuts(self, moment: str, disk: PendingDisk, limits: Limits) -> Iterator[Image]:
-        images = PowerCuts(disk).images(self._dice(moment), limits)
-        for number, content in enumerate(images):
-            yield Image(f"{moment}.p{number}", Crash.POWER_CUT, content)
+    def _cuts(self, moment: str, disk: PendingDisk, number: int) -> Iterator[Image]:
+        cuts = PowerCuts(disk)
+        if number > 0 and cuts.combinations <= cuts_of(number - 1).exhaustive:
+            return  # all of them were tried in a round before
+        images = cuts.images(self._dice(moment), cuts_of(number))
+        for place, content in enumerate(images):
+            yield Image(f"{moment}.p{place}", Crash.POWER_CUT, content)
+
+    def _try_all(self, images: Iterable[Image], expectation: Expectation, story: list[str]) -> None:
+        for image in images:
+            self._try(image, expectation, story)
 
     def _try(self, image: Image, expectation: Expectation, story: list[str]) -> None:
         if not self._is_wanted(image.number):
@@ -231,14 +241,17 @@ class Simulator:
         story = [*story, first.crash.value]
         for moment, (step, notes) in enumerate(moments(trace)):
             disk.apply(step)
+            now, name = disk.now(), f"{first.number}/{moment}"
+            halves = _halves(name, now, before, step)
+            self._try_all(_lasting(first, halves), expectation, story)
             for note in notes:
                 expectation.note(note)
-            now, name = disk.now(), f"{first.number}/{moment}"
-            for image in chain(
-                _kills(name, now, before, step, disk), self._cuts(name, disk, AGAIN)
-            ):
-                lasting = image if first.crash is Crash.KILL else image._replace(crash=first.crash)
-                self._try(lasting, expectation, story)
+            whole = [Image(f"{name}.k", Crash.KILL, now)]
+            cuts = PowerCuts(disk).images(self._dice(name), AGAIN)
+            powerless = (
+                Image(f"{name}.p{place}", Crash.POWER_CUT, cut) for place, cut in enumerate(cuts)
+            )
+            self._try_all(_lasting(first, chain(whole, powerless)), expectation, story)
             before = now
         self.outcome.again += len(self._seen) - known
 
@@ -257,12 +270,15 @@ class Simulator:
             )
 
 
-def _kills(
-    moment: str, now: Snapshot, before: Snapshot, step: Step | None, disk: PendingDisk
-) -> Iterator[Image]:
-    for number, content in enumerate(kills(now, before, step)):
-        pending = disk if number == 0 else None
-        yield Image(f"{moment}.k{number}", Crash.KILL, content, pending)
+def _halves(moment: str, now: Snapshot, before: Snapshot, step: Step | None) -> Iterator[Image]:
+    for number, content in enumerate(killed_within(now, before, step)):
+        yield Image(f"{moment}.h{number}", Crash.KILL, content)
+
+
+def _lasting(first: Image, images: Iterable[Image]) -> Iterator[Image]:
+    """What a power cut took is not there after a kill either."""
+    for image in images:
+        yield image if first.crash is Crash.KILL else image._replace(crash=first.crash)
 
 
 def record(workload: Workload) -> list[Step]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mqlake.store.message import Message
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
@@ -70,10 +71,8 @@ class StoreWorkload:
     def _go_on(self, disk: RecordedDisk) -> None:
         """More messages can be put, the store stopped, and opened without any recovery."""
         store = OwnedStore.open(disk, self.settings, disk.clock)
-        session = Session.__new__(Session)
         upcoming = store.offsets.next(TOPIC, 0)
-        message = Session.message(session, topic=TOPIC)
-        result = store.put(message)
+        result = store.put(Message(TOPIC, b"one more", keys="more"))
         require(result.is_ok, f"a put after a recovery: {result.reason}")
         require(result.queue_offset == upcoming, "a put after a recovery has an odd offset")
         store.close()

@@ -1,0 +1,141 @@
+"""A disk that refuses, once or from some moment on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from enum import Enum
+from typing import TypeVar
+
+from mqlake.errors import DiskError
+from mqlake.storage.protocol import Buffer
+from tests.crash.disk import RecordedDisk, RecordedFile
+from tests.crash.trace import Sync, SyncNames
+
+T = TypeVar("T")
+
+
+class Fault(Enum):
+    """What goes wrong, at which operations: reason, their kinds, and whether it stays so."""
+
+    INPUT_OUTPUT = errno.EIO, "change room make name sync names", False
+    INPUT_OUTPUT_FOR_EVER = errno.EIO, "change room make name sync names", True
+    FULL = errno.ENOSPC, "change room make", False
+    FULL_FOR_EVER = errno.ENOSPC, "change room make", True
+    SHORT_WRITE = errno.ENOSPC, "change", False
+    SYNC_ONCE = errno.EIO, "sync names", False
+    SYNC_FOR_EVER = errno.EIO, "sync names", True
+    NO_DESCRIPTOR = errno.EMFILE, "make open names", False
+    NO_DESCRIPTOR_FOR_EVER = errno.EMFILE, "make open names", True
+
+    def __init__(self, reason: int, kinds: str, for_ever: bool) -> None:
+        self.reason, self.kinds, self.for_ever = reason, frozenset(kinds.split()), for_ever
+
+
+class FaultyDisk(RecordedDisk):
+    """A recorded disk with one fault, at the `at`-th of the operations that it concerns.
+
+    Attributes:
+        operations: how many there were.
+        has_failed: whether the fault has come.
+    """
+
+    def __init__(self, fault: Fault, at: int, clock: object = None) -> None:
+        super().__init__(None, clock)
+        self._fault, self._at = fault, at
+        self.operations = 0
+        self.has_failed = False
+
+    def mend(self) -> None:
+        """Have no more faults."""
+        self._at = -1
+        self._fault = Fault.INPUT_OUTPUT
+
+    def fails(self, kind: str) -> bool:
+        """Count an operation; say whether it fails."""
+        if kind not in self._fault.kinds:
+            return False
+        self.operations += 1
+        fails = self.operations == self._at
+        if self._fault.for_ever:
+            fails = 0 < self._at <= self.operations
+        self.has_failed |= fails
+        return fails
+
+    @property
+    def writes_half(self) -> bool:
+        """Whether a write that fails has written something."""
+        return self._fault is Fault.SHORT_WRITE
+
+    def error(self, path: str) -> DiskError:
+        """Return what the system says."""
+        return DiskError(f"disk:{path}: {os.strerror(self._fault.reason)}", self._fault.reason)
+
+    def try_to(self, kind: str, path: str, act: Callable[[], T]) -> T:
+        """Do it, or fail."""
+        if self.fails(kind):
+            raise self.error(path)
+        return act()
+
+    def open(self, path: str) -> RecordedFile:
+        return self.try_to("open", path, lambda: super(FaultyDisk, self).open(path))
+
+    def open_writable(self, path: str) -> RecordedFile:
+        file = self.try_to("open", path, lambda: super(FaultyDisk, self).open_writable(path))
+        return FaultyFile(self, file, path)
+
+    def create(self, path: str, size: int) -> RecordedFile:
+        file = self.try_to("make", path, lambda: super(FaultyDisk, self).create(path, size))
+        return FaultyFile(self, file, path)
+
+    def truncate(self, path: str, size: int) -> None:
+        self.try_to("change", path, lambda: super(FaultyDisk, self).truncate(path, size))
+
+    def make_directory(self, path: str) -> None:
+        self.try_to("make", path, lambda: super(FaultyDisk, self).make_directory(path))
+
+    def replace(self, source: str, target: str) -> None:
+        self.try_to("name", source, lambda: super(FaultyDisk, self).replace(source, target))
+
+    def remove(self, path: str) -> None:
+        self.try_to("name", path, lambda: super(FaultyDisk, self).remove(path))
+
+    def remove_directory(self, path: str) -> None:
+        self.try_to("name", path, lambda: super(FaultyDisk, self).remove_directory(path))
+
+    def sync_directory(self, path: str) -> None:
+        if self.fails("names"):
+            self.record(SyncNames(self._folder(path).number, failed=True))
+            raise self.error(path)
+        super().sync_directory(path)
+
+
+class FaultyFile(RecordedFile):
+    """A file of such a disk."""
+
+    def __init__(self, disk: FaultyDisk, file: RecordedFile, path: str) -> None:
+        super().__init__(disk, file._node, writable=True)
+        self._faulty, self._path = disk, path
+        self._failure: DiskError | None = None
+
+    def write(self, offset: int, data: bytes | Buffer) -> None:
+        if self._faulty.fails("change"):
+            if self._faulty.writes_half:
+                super().write(offset, bytes(data)[: len(data) // 2])
+            raise self._faulty.error(self._path)
+        super().write(offset, data)
+
+    def reserve(self, offset: int, length: int) -> None:
+        if length > 0 and self._faulty.fails("room"):
+            raise self._faulty.error(self._path)
+        super().reserve(offset, length)
+
+    def sync(self) -> None:
+        # What failed once has failed for good, as with a `LocalOwnedFile`.
+        if self._failure is None and self._faulty.fails("sync"):
+            self._failure = self._faulty.error(self._path)
+            self._disk.record(Sync(self._node.number, failed=True))
+        if self._failure is not None:
+            raise self._failure
+        super().sync()

@@ -1,0 +1,69 @@
+"""The section of docs/reliability.md that a run of the crash simulator writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.crash.simulator import Outcome
+from tests.reliability import PATH, machine, versions, write_section
+
+TITLE = "Crashes"
+
+_INTRODUCTION = """\
+Written by `python -m tests.crash --nightly`.
+
+Scripts make a live store work on a disk in memory that records each write, sync, rename, removal
+and directory sync. After every step the process is killed (all that was written is there, the last
+change of a mapping perhaps in part) and the machine's power is cut: what was synced is there, and
+of the rest any combination of sectors of 512 bytes and pages of 4 KiB, old, new or half written, of
+sizes, and of names in directories. The store is opened on each such image. Some recoveries are
+crashed again, at each of their steps.
+"""
+
+_COUNTING = """\
+### What must hold
+
+Of each image: what was acknowledged as durable is readable (all that was acknowledged, if only the
+process died); nothing is readable that was never sent, byte for byte; queue offsets have no gaps;
+every record has its queue entry and its index entries, and there are no others; behind the end of
+the log there are only zeros; committed offsets are as they were last persisted, or newer; under
+`SYNC_FLUSH` what is served after a recovery survives the next power cut; a second recovery writes
+nothing; and of one image in eight, the store goes on: it takes a message at the next queue offset,
+stops, and is opened again without a change.
+
+An image counts once for a workload, however many crashes leave it. Crashes are drawn from a seed
+where they are not all tried: `python -m tests.crash --workload W --image N --seed S` shows one
+again.
+"""
+
+
+def write(outcomes: Sequence[Outcome], seed: int, seconds: float, path: Path = PATH) -> None:
+    """Write the section."""
+    write_section(TITLE, _lines(outcomes, seed, seconds), path)
+
+
+def _lines(outcomes: Sequence[Outcome], seed: int, seconds: float) -> Iterator[str]:
+    distinct = sum(outcome.distinct for outcome in outcomes)
+    violated = sum(outcome.violated for outcome in outcomes)
+    yield _INTRODUCTION
+    yield f"**{distinct:,} images, {violated} violations**, on {datetime.now(UTC):%Y-%m-%d}."
+    yield ""
+    yield f"Seed {seed}; {seconds / 60:.1f} minutes on {machine()}. {versions()}."
+    yield ""
+    yield _COUNTING
+    yield "### Workloads"
+    yield ""
+    yield "| workload | steps | crashes | images | of a second crash | violations |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for outcome in outcomes:
+        yield (
+            f"| `{outcome.name}` | {outcome.moments:,} | {outcome.images:,}"
+            f" | {outcome.distinct:,} | {outcome.again:,} | {outcome.violated} |"
+        )
+    found = [violation for outcome in outcomes for violation in outcome.violations]
+    if found:
+        yield "\n### Violations\n"
+        for violation in found:
+            yield f"```\n{violation.describe()}\n```"
