@@ -1,0 +1,23 @@
+"""The programs in docs/live-store.md run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "live-store.md"
+PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_program(number: int, tmp_path: Path) -> None:
+    program = PROGRAMS[number].replace("/var/lib/mqlake", str(tmp_path / "store"))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
