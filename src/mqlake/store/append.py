@@ -40,7 +40,7 @@ class Appender:
     """Put messages at the end of a log.
 
     What is refused, or fails, changes neither the log's end nor a queue offset, and is a result,
-    never raised. For one thread, except `is_page_cache_busy`.
+    never raised. For one thread, except `answer_if_busy`.
     """
 
     def __init__(
@@ -60,33 +60,32 @@ class Appender:
         """Take no messages, as the disk is full or has failed; None: take them again."""
         self._checks.set_not_writable(reason)
 
-    @property
-    def is_page_cache_busy(self) -> bool:
-        """Say whether an append has been going on for longer than `osPageCacheBusyTimeOutMills`.
+    def answer_if_busy(self, what: Message | MessageBatch) -> PutResult | None:
+        """Answer a put of another thread, which need not wait for this one where that takes long.
 
-        For other threads, which need not wait then.
+        None where no append has been going on for longer than `osPageCacheBusyTimeOutMills`.
         """
         since = self._since
-        if since == _NOT_APPENDING:
-            return False
-        return self._clock.milliseconds() - since > self._longest_append
+        if since == _NOT_APPENDING or self._clock.milliseconds() - since <= self._longest_append:
+            return None
+        try:
+            self._topic(what.topic, what.queue_id)
+        except (Refusal, AttributeError, TypeError) as error:
+            return _answer(error, what)
+        return PutResult(PutStatus.OS_PAGE_CACHE_BUSY, reason="an earlier append is taking long")
 
     def put(self, message: Message) -> PutResult:
         """Append one message."""
         try:
             return self._put(message)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
-            return _answer(error, message, Message)
+            return _answer(error, message)
         finally:
             self._since = _NOT_APPENDING
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues, each as `put` would, all at the same time."""
-        if (
-            len(messages) < _FEWEST_AT_ONCE
-            or self._checks.refusal is not None
-            or self.is_page_cache_busy
-        ):
+        if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
             return [self.put(message) for message in messages]
         self._since = self._clock.milliseconds()
         try:
@@ -101,7 +100,7 @@ class Appender:
             self._since = self._clock.milliseconds()
             return self._many.put_batch(batch, topic, self._since)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
-            return _answer(error, batch, MessageBatch)
+            return _answer(error, batch)
         finally:
             self._since = _NOT_APPENDING
 
@@ -152,20 +151,16 @@ class Appender:
         part = self._checks.topic(topic)
         if queue_id < 0:
             raise illegal(f"there is no queue {queue_id}")
-        if self._since != _NOT_APPENDING and self.is_page_cache_busy:
-            raise Refusal(PutStatus.OS_PAGE_CACHE_BUSY, "an earlier append is taking long")
         return part
 
 
-def _answer(
-    error: Exception, what: Message | MessageBatch, kind: type[Message | MessageBatch]
-) -> PutResult:
+def _answer(error: Exception, what: Message | MessageBatch) -> PutResult:
     if isinstance(error, Refusal):
         return error.result
     if isinstance(error, NextFileError):
         return PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED, reason=str(error))
     if isinstance(error, DiskError):
         return PutResult(PutStatus.UNKNOWN_ERROR, reason=str(error))
-    if (reason := wrong_type(what, kind)) is not None:
+    if (reason := wrong_type(what)) is not None:
         return illegal(reason).result
     raise error

@@ -15,7 +15,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import host, properties, record, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES, is_safe_topic
 from mqlake.formats.properties import MAX_LENGTH
-from mqlake.store.message import Message
+from mqlake.store.message import Message, MessageBatch
 from mqlake.store.put_result import PutResult, PutStatus
 from mqlake.store.settings import BrokerRole, StoreSettings
 
@@ -168,12 +168,13 @@ def _encode_attributes(message: Message) -> bytes:
     return properties.encode_pairs(message.properties) + data if message.properties else data
 
 
-def wrong_type(what: object, kind: type[msgspec.Struct]) -> str | None:
+def wrong_type(what: Message | MessageBatch) -> str | None:
     """Return which field has another type than it is declared with; None for none."""
     try:
-        values = {name: getattr(what, name) for name in kind.__struct_fields__}
-        msgspec.convert(list(values.values()) if kind is Message else values, kind)
-    except (AttributeError, msgspec.ValidationError) as error:
+        values = msgspec.structs.asdict(what)
+        packed = list(values.values()) if isinstance(what, Message) else values
+        msgspec.convert(packed, type(what), builtin_types=(bytes, bytearray, memoryview))
+    except (TypeError, msgspec.ValidationError) as error:
         return str(error)
     return None
 
