@@ -124,7 +124,6 @@ def test_offset_checkpoints(name: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
         b"0\n",
         b"1\n0\n",
         b"0\n1\n",
@@ -139,6 +138,11 @@ def test_offset_checkpoints(name: str) -> None:
 def test_no_checkpoint(data: bytes) -> None:
     with pytest.raises(FormatError):
         checkpoint_file.decode_offsets(data)
+
+
+def test_a_checkpoint_that_kafka_has_just_made_is_empty() -> None:
+    assert checkpoint_file.decode_offsets(b"") == {}
+    assert checkpoint_file.decode_leader_epochs(b"") == []
 
 
 @pytest.mark.parametrize("name", golden_kafka.partitions())

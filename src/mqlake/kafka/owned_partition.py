@@ -315,7 +315,7 @@ class OwnedPartition:
     def _read_epochs(self) -> list[checkpoint_file.LeaderEpoch]:
         path = self.path / checkpoint_file.LEADER_EPOCHS
         data = path.read_bytes() if path.exists() else b""
-        return checkpoint_file.decode_leader_epochs(data) if data else []
+        return checkpoint_file.decode_leader_epochs(data)
 
     def _write_epochs(self) -> None:
         path = self.path / checkpoint_file.LEADER_EPOCHS

@@ -115,7 +115,7 @@ class Partition:
             FormatError: it cannot be read.
         """
         data = self._read(checkpoint_file.LEADER_EPOCHS)
-        return checkpoint_file.decode_leader_epochs(data) if data else []
+        return checkpoint_file.decode_leader_epochs(data or b"")
 
     def snapshot_faults(self) -> dict[str, str]:
         """Return what is wrong with producer snapshots, by file name."""

@@ -32,7 +32,7 @@ class LeaderEpoch(NamedTuple):
 
 
 def decode_leader_epochs(data: bytes) -> list[LeaderEpoch]:
-    """Return the entries of a `leader-epoch-checkpoint`.
+    """Return the entries of a `leader-epoch-checkpoint`; an empty file has none.
 
     Raises:
         FormatError: another version, or no such text.
@@ -47,6 +47,8 @@ def encode_leader_epochs(entries: Sequence[LeaderEpoch]) -> bytes:
 
 def decode_offsets(data: bytes) -> dict[tuple[str, int], int]:
     """Return the offset of each (topic, partition) of a log directory's checkpoint.
+
+    Kafka makes the file when it starts, and leaves it empty until it has something to say.
 
     Raises:
         FormatError: another version, or no such text.
@@ -68,6 +70,8 @@ def _encode(lines: Sequence[str]) -> bytes:
 
 
 def _lines(data: bytes, fields: int) -> list[list[str]]:
+    if not data:
+        return []
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
