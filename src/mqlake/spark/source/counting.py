@@ -16,15 +16,16 @@ def cuts(log: CommitLog, stretch: Stretch, wanted: RowFilter, most: int) -> Iter
 
     Bodies are not checked: a damaged one counts, too. Cuts are boundaries within the stretch.
     """
-    room = most
+    room, last = most, stretch[0]
     for piece in in_segments(log, [stretch]):
         for batch in _batches(log, piece):
             chosen = wanted.choose(batch).records
             ends: list[int] = (chosen["physical_offset"] + chosen["size"]).tolist()
             while len(ends) > room:
-                yield ends[room - 1]
+                yield ends[room - 1] if room else last
                 ends, room = ends[room:], most
             room -= len(ends)
+            last = ends[-1] if ends else last
 
 
 def count(log: CommitLog, stretch: Stretch, wanted: RowFilter, enough: int) -> int:

@@ -1,0 +1,210 @@
+"""The streaming reader gives each message once, whatever happens to store and query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from mqlake.errors import StoreError
+from mqlake.spark.source.options import ReadOptions
+from mqlake.spark.source.position import Position
+from tests.spark.source.growing import Engine, GrowingStore, KilledError
+from tests.spark.source.rows import options_of
+from tests.store.make_store import START
+
+
+def asked(store: GrowingStore, **options: Any) -> ReadOptions:
+    given = {"startingOffsets": "earliest", "columns": "keys,topic,physicalOffset", **options}
+    return options_of(store.path, streaming=True, **given)
+
+
+def engine(store: GrowingStore, **options: Any) -> Engine:
+    return Engine(asked(store, **options))
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> GrowingStore:
+    store = GrowingStore(tmp_path / "store")
+    store.grow(30)
+    return store
+
+
+STEP = st.tuples(
+    st.sampled_from(["grow", "grow", "trigger", "planned", "written", "restart"]),
+    st.integers(1, 40),
+)
+
+
+@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    steps=st.lists(STEP, max_size=12),
+    most=st.sampled_from([None, 1, 7, 50]),
+    tasks=st.sampled_from([1, 3]),
+    dispatched=st.booleans(),
+)
+def test_every_message_once_across_growth_and_kills(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[str, int]],
+    most: int | None,
+    tasks: int,
+    dispatched: bool,
+) -> None:
+    path = tmp_path_factory.mktemp("growing")
+    store = GrowingStore(path / "store", dispatched=dispatched)
+    store.grow(3)
+    limit = {} if most is None else {"maxOffsetsPerTrigger": most}
+    query = engine(store, minPartitions=tasks, **limit)
+    for step, count in steps:
+        if step == "grow":
+            store.grow(count, ("A", "B", f"New{count}"))
+        elif step == "restart":
+            query.restart()
+        else:
+            try:
+                query.trigger(None if step == "trigger" else step)
+            except KilledError:
+                query.restart()
+    query.run_all()
+
+    assert query.keys == store.keys
+    assert most is None or max(map(len, query.sink.values())) <= most
+
+
+def test_a_new_query_starts_behind_what_is_there(growing: GrowingStore) -> None:
+    query = Engine(options_of(growing.path, streaming=True))
+    assert query.trigger() == 0
+    growing.grow(5, ("New",))
+    query.run_all()
+    assert query.keys == growing.keys[-5:]
+
+
+def test_starting_offsets_by_queue(growing: GrowingStore) -> None:
+    query = engine(growing, startingOffsets='{"A": {"0": 2, "1": -1}, "B": {"2": -2}}')
+    growing.grow(10)
+    query.trigger()
+    growing.grow(10, ("A", "C"))
+    query.run_all()
+    ends = {}
+    for message in growing.messages[:40]:
+        ends[message.topic, message.queue_id] = message.queue_offset + 1
+    starts = {("A", 0): 2, ("A", 1): ends["A", 1]}
+    assert query.keys == [
+        message.properties["KEYS"]
+        for message in growing.messages
+        if message.queue_offset >= starts.get((message.topic, message.queue_id), 0)
+    ]
+
+
+def test_assigned_queues_start_near_their_first_message(growing: GrowingStore) -> None:
+    growing.grow(200)
+    message = next(one for one in growing.messages[150:] if (one.topic, one.queue_id) == ("A", 1))
+    query = engine(
+        growing,
+        assign='{"A": [1]}',
+        startingOffsets=f'{{"A": {{"1": {message.queue_offset}}}}}',
+    )
+    first = Position.read(query.reader.initialOffset())
+    query.run_all()
+    assert first.physical_offset == message.physical_offset
+    assert query.keys == [
+        one.properties["KEYS"]
+        for one in growing.messages
+        if (one.topic, one.queue_id) == ("A", 1) and one.queue_offset >= message.queue_offset
+    ]
+
+
+def test_a_starting_time(growing: GrowingStore) -> None:
+    strategy = {"startingOffsetsByTimestampStrategy": "latest"}
+    query = engine(growing, startingTimestamp=START + 20, **strategy)
+    query.run_all()
+    growing.grow(9)
+    query.run_all()
+    assert query.keys == growing.keys[20:]
+
+
+def test_starts_are_forgotten_once_they_are_passed(growing: GrowingStore) -> None:
+    query = engine(growing, startingOffsets='{"A": {"0": 2}}')
+    start = query.reader.initialOffset()
+    assert start["starts"] == {"A": {"0": 2}}
+    end = query.reader.latestOffset(start, query.reader.getDefaultReadLimit())
+    assert end.keys() == {"physicalOffset"}
+
+
+def test_available_now_leaves_what_comes_later(growing: GrowingStore) -> None:
+    query = engine(growing, maxOffsetsPerTrigger=8)
+    query.reader.prepareForTriggerAvailableNow()
+    before = growing.keys
+    query.trigger()
+    growing.grow(20)
+    query.run_all()
+    assert query.keys == before
+    assert [len(rows) for rows in query.sink.values()] == [8, 8, 8, 6]
+
+
+def test_a_batch_waits_for_enough_messages(
+    growing: GrowingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("mqlake.spark.source.stream.time.monotonic", lambda: now[0])
+    query = engine(growing, minOffsetsPerTrigger=10, maxTriggerDelay="2m")
+    assert query.trigger() == 30
+    growing.grow(9)
+    assert query.trigger() == 0
+    growing.grow(1)
+    assert query.trigger() == 10
+    growing.grow(1)
+    now[0] += 119
+    assert query.trigger() == 0
+    now[0] += 1
+    assert query.trigger() == 1
+
+
+def test_only_wanted_messages_count(growing: GrowingStore) -> None:
+    growing.grow(300)
+    query = engine(growing, subscribe="A", maxOffsetsPerTrigger=20)
+    query.run_all()
+    sizes = [len(rows) for rows in query.sink.values()]
+    assert set(sizes[:-1]) == {20}
+    assert all(row["topic"] == "A" for rows in query.sink.values() for row in rows)
+
+
+def test_retention_that_overtakes_the_query(growing: GrowingStore) -> None:
+    query = engine(growing)
+    query.trigger()
+    read = growing.keys
+    growing.grow(100)
+    kept = 0
+    while kept <= Position.read(query.reader.reportLatestOffset() or {}).physical_offset:
+        kept = growing.drop_first_segment()
+
+    with pytest.raises(StoreError, match=f"the log begins at {kept}; what was between"):
+        query.trigger()
+
+    query.restart(asked(growing, failOnDataLoss="false"))
+    left = [one.properties["KEYS"] for one in growing.messages if one.physical_offset >= kept]
+    assert query.keys == read + left
+
+
+def test_a_log_that_was_cut(growing: GrowingStore, tmp_path: Path) -> None:
+    query = engine(growing)
+    query.trigger()
+    other = GrowingStore(growing.path)
+    for file in (growing.path / "commitlog").iterdir():
+        file.unlink()
+    other.grow(4)
+    query.restart()
+    with pytest.raises(StoreError, match="the log has been cut, or it is another one"):
+        query.trigger()
+    query.restart(asked(growing, failOnDataLoss="false"))
+    assert query.trigger() == 0
+    other.grow(3)
+    assert query.trigger() == 3
+
+
+def test_a_checkpoint_of_something_else(growing: GrowingStore) -> None:
+    with pytest.raises(StoreError, match="checkpoint is not one of this source"):
+        engine(growing).reader.partitions({"A": {"0": 1}}, {"A": {"0": 2}})
