@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Record, decode
 from mqlake.storage.clock import Clock
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append import Appender
 from mqlake.store.config_store import ConfigStore
-from mqlake.store.dispatcher import Dispatcher
 from mqlake.store.message import Message
-from mqlake.store.owned_log import OwnedCommitLog
-from mqlake.store.owned_queues import OwnedQueues
 from mqlake.store.put_result import PutResult
-from mqlake.store.queue_offsets import QueueOffsets
+from mqlake.store.recovery import recover
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 
@@ -25,7 +21,7 @@ NOW = 1_800_000_000_000
 
 
 class LiveParts:
-    """A new store in a directory."""
+    """A store in a directory: new, or recovered from what is there. Not closed: dropped."""
 
     def __init__(
         self,
@@ -33,21 +29,15 @@ class LiveParts:
         settings: StoreSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.settings = settings or StoreSettings(mapped_file_size_commit_log=1 << 20)
+        self.settings = settings or StoreSettings(
+            mapped_file_size_commit_log=1 << 20, max_hash_slot_num=100, max_index_num=400
+        )
         self.clock = clock or ManualClock(NOW)
         self.directory = LocalOwnedDirectory(path) if isinstance(path, Path) else path
-        self.log = OwnedCommitLog(self.directory, self.settings)
-        self.log.recover_to(0)
-        self.queues = OwnedQueues(self.directory, self.settings.mapped_file_size_consume_queue)
-        self.offsets = QueueOffsets()
+        found = recover(self.directory, self.settings, self.clock, None)
+        self.log, self.queues, self.index = found.log, found.queues, found.index
+        self.dispatcher, self.offsets = found.dispatcher, found.offsets
         self.appender = Appender(self.log, self.offsets, self.settings, self.clock)
-        self.dispatcher = Dispatcher(
-            self.log,
-            self.queues,
-            None,
-            dialect=Dialect.V5_5,
-            message_delay_level=self.settings.message_delay_level,
-        )
         self.config = ConfigStore(self.directory, self.settings, self.clock)
 
     def put(self, message: Message) -> PutResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,13 @@ from tests.store.live_parts import LiveParts
 
 HOUR = 60 * 60 * 1000
 MIDNIGHT = 1_800_057_600_000
-SETTINGS = StoreSettings(mapped_file_size_commit_log=1000, mapped_file_size_consume_queue=100)
+SMALL: dict[str, Any] = {
+    "mapped_file_size_commit_log": 1000,
+    "mapped_file_size_consume_queue": 100,
+    "max_hash_slot_num": 10,
+    "max_index_num": 5,
+}
+SETTINGS = StoreSettings(**SMALL)
 
 
 class Disk(LocalOwnedDirectory):
@@ -55,7 +62,7 @@ class Store(LiveParts):
         self.disk = Disk(path)
         super().__init__(self.disk, settings, self.time)
         self.retention = Retention(
-            self.disk, self.log, self.queues, None, self.dispatcher, settings, self.time, UTC
+            self.disk, self.log, self.queues, self.index, self.dispatcher, settings, self.time, UTC
         )
         self.services = Services(self.time, self.retention.services())
 
@@ -63,7 +70,7 @@ class Store(LiveParts):
         """Append until the log has begun so many more segments."""
         before = len(self.log.segments)
         while len(self.log.segments) < before + segments:
-            self.put(Message(topic="T", body=bytes(60)))
+            self.put(Message(topic="T", body=bytes(60), keys="k"))
         self.sync(before - 1)
 
     def sync(self, first: int) -> None:
@@ -78,7 +85,9 @@ class Store(LiveParts):
             assert self.services.due() is None
 
     def agree(self) -> None:
-        """Check that the queue points into the log, and only there."""
+        """Check that queue and index point into the log, and the queue only there."""
+        for file in self.index.files().files[:-1]:
+            assert file.header.end_physical_offset >= self.log.min_offset
         first = self.queues.min_offset("T", 0)
         entry = self.queues.queue("T", 0).entry(first)
         assert entry is not None
@@ -112,8 +121,7 @@ def test_four_days(live: Store) -> None:
 
 def test_a_batch_in_each_interval_and_a_pause_between_files(tmp_path: Path) -> None:
     settings = StoreSettings(
-        mapped_file_size_commit_log=1000,
-        mapped_file_size_consume_queue=100,
+        **SMALL,
         delete_file_batch_max=2,
         delete_commit_log_files_interval=1000,
         file_reserved_time=0,
@@ -152,7 +160,7 @@ def test_a_full_disk_stops_puts_and_comes_back_by_itself(live: Store) -> None:
 def test_deleting_does_not_keep_the_disk_from_being_looked_at(tmp_path: Path) -> None:
     """apache/rocketmq#1400: the check for a full disk waited for the deletes."""
     settings = StoreSettings(
-        mapped_file_size_commit_log=1000,
+        **SMALL,
         delete_commit_log_files_interval=60_000,
         max_commit_log_bytes=1000,
     )
@@ -168,7 +176,7 @@ def test_deleting_does_not_keep_the_disk_from_being_looked_at(tmp_path: Path) ->
 
 def test_a_queue_never_points_before_the_log(tmp_path: Path) -> None:
     """rocketmq-externals#164: queues pointed at what retention had removed."""
-    live = Store(tmp_path, StoreSettings(mapped_file_size_commit_log=1000, max_commit_log_bytes=1))
+    live = Store(tmp_path, StoreSettings(**SMALL, max_commit_log_bytes=1))
     live.fill(5)
     live.wait(10_000)
     while live.retention.warnings == [] or len(live.log.segments) > 1:
@@ -200,7 +208,7 @@ def test_a_removed_file_is_still_read_by_who_reads_it(live: Store) -> None:
 def test_what_is_not_on_the_disk_or_not_dispatched_stays(live: Store) -> None:
     live.fill(2)
     for _ in range(30):
-        live.appender.put(Message(topic="T", body=bytes(60)))
+        live.appender.put(Message(topic="T", body=bytes(60), keys="k"))
     for segment in live.log.segments:
         live.disk.written[segment.path] = live.time.milliseconds()
     live.time.forward(100 * HOUR)
@@ -236,7 +244,7 @@ def test_a_disk_that_fails_warns_and_is_tried_again(live: Store) -> None:
 
 
 def test_wrong_hours_are_said_when_the_store_opens(tmp_path: Path) -> None:
-    settings = StoreSettings(mapped_file_size_commit_log=1000, delete_when="4am")
+    settings = StoreSettings(**SMALL, delete_when="4am")
     with pytest.raises(StoreError, match="4am"):
         Store(tmp_path, settings)
 
