@@ -23,7 +23,7 @@ def both(data: bytes, kernel: Kernel) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     found = messages.to_arrow(
         np.frombuffer(data, np.uint8),
         np.ascontiguousarray(batch.records["physical_offset"]),
-        np.ascontiguousarray(batch.records["size"]),
+        batch.records["size"].astype(np.int64),
         kernel,
     )
     found.validate(full=True)
@@ -65,14 +65,14 @@ def test_random_bytes_as_properties(seed: int, kernel: Kernel) -> None:
 
 def test_no_records(kernel: Kernel) -> None:
     nothing = np.zeros(0, np.int64)
-    found = messages.to_arrow(np.zeros(0, np.uint8), nothing, nothing.astype(np.int32), kernel)
+    found = messages.to_arrow(np.zeros(0, np.uint8), nothing, nothing, kernel)
     found.validate(full=True)
     assert (found.num_rows, found.schema) == (0, arrow.SCHEMA)
 
 
 def test_the_columns_are_copies(kernel: Kernel) -> None:
     data = np.frombuffer(log([{"body": b"before"}]), np.uint8).copy()
-    size = np.array([len(data)], np.int32)
+    size = np.array([len(data)], np.int64)
     found = messages.to_arrow(data, np.zeros(1, np.int64), size, kernel)
     data[:] = 0
     assert found.column("body").to_pylist() == [b"before"]
@@ -87,7 +87,7 @@ def test_twins_agree_on_what_is_no_record(seed: int) -> None:
     data = np.frombuffer(random_log(seed, 1), np.uint8).copy()
     for _ in range(3):
         data[chance.randrange(len(data))] = chance.randrange(256)
-    at, size = np.zeros(1, np.int64), np.array([len(data)], np.int32)
+    at, size = np.zeros(1, np.int64), np.array([len(data)], np.int64)
     one, other = (twin.message_columns(data, at, size, 16) for twin in (calls, reference))
     assert one.is_text == other.is_text
     if one.is_text:

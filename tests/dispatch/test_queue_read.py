@@ -14,7 +14,7 @@ from mqlake.dispatch import reference
 from mqlake.dispatch.answers import Followed
 from mqlake.dispatch.compiled import calls
 from mqlake.dispatch.kernel import Kernel
-from mqlake.dispatch.queue_read import ENTRY_ROW, Limits, Part, Wanted, wanted
+from mqlake.dispatch.queue_read import Limits, Part, Wanted, wanted
 from mqlake.dispatch.verdict import MORE, OTHER
 from mqlake.formats import consume_queue, record
 from mqlake.formats.consume_queue import QueueEntry
@@ -54,16 +54,16 @@ def follow(
     first: int = 0,
 ) -> tuple[Followed, list[tuple[int, int, int, int]]]:
     packed = np.frombuffer(b"".join(map(consume_queue.encode, entries)), np.uint8)
-    rows = np.zeros(len(entries), ENTRY_ROW)
+    rows = np.zeros((4, len(entries)), np.int64)
     found = kernel.follow(packed, first, part, which, limits, rows)
-    return found, rows[: found.rows].tolist()
+    return found, list(map(tuple, rows[:, : found.rows].T.tolist()))
 
 
 def test_every_entry_leads_to_its_record(kernel: Kernel) -> None:
     queue = Queue(40)
     found, rows = follow(kernel, queue.entries, queue.part)
     assert found == (40, 40, 40, len(queue.data), Fault.GOOD)
-    assert rows == [(n, at, size, 0) for n, (at, size, _) in enumerate(queue.entries)]
+    assert rows == [(n, at - BASE, size, 0) for n, (at, size, _) in enumerate(queue.entries)]
 
 
 def test_limits(kernel: Kernel) -> None:

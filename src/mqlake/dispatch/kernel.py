@@ -12,8 +12,8 @@ from typing import Protocol
 from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
 from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
-from mqlake.dispatch.queue_read import EntryColumns, Limits, Part, Wanted
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
+from mqlake.dispatch.queue_read import Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.errors import MqlakeError
 
@@ -63,11 +63,12 @@ class Kernel(Protocol):
         part: Part,
         wanted: Wanted,
         limits: Limits,
-        rows: EntryColumns,
+        rows: Longs,
     ) -> Followed:
         """Fill a row for each of a queue's entries that is wanted; the first has offset `first`.
 
-        Until a limit is reached or a record lies in another segment. `rows` has room for all.
+        Until a limit is reached or a record lies in another segment. `rows`, i8[4, n], has room
+        for all: see `mqlake.dispatch.queue_read`.
         """
         ...
 
@@ -139,7 +140,14 @@ class Kernel(Protocol):
         """
         ...
 
-    def message_columns(self, buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> MessageColumns:
+    def packed(self, buffer: Bytes, at: Longs, sizes: Longs) -> Bytes:
+        """Return good records as a MessagePack array of `formats.record.Record`.
+
+        Nothing where some have text that is not UTF-8.
+        """
+        ...
+
+    def message_columns(self, buffer: Bytes, at: Longs, sizes: Longs, lead: int) -> MessageColumns:
         """Return all columns of records that are good, behind `lead` bytes."""
         ...
 

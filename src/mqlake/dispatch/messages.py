@@ -12,13 +12,13 @@ its head has to be filled in: it is the same for every batch but for lengths and
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from mqlake.dispatch.arrow import SCHEMA
-from mqlake.dispatch.batch import Bytes, Ints, Longs
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.formats import message_json, record
 
@@ -31,7 +31,7 @@ _ROWS, _NODES, _BUFFERS = 0, 1, 2
 _LONG = struct.Struct("<q")
 
 
-def to_arrow(buffer: Bytes, at: Longs, sizes: Ints, kernel: Kernel | None = None) -> Any:
+def to_arrow(buffer: Bytes, at: Longs, sizes: Longs, kernel: Kernel | None = None) -> Any:
     """Return records as a `pyarrow.RecordBatch` of `arrow.SCHEMA`; the values are copies.
 
     Args:
@@ -42,17 +42,13 @@ def to_arrow(buffer: Bytes, at: Longs, sizes: Ints, kernel: Kernel | None = None
     found = (kernel or load()).message_columns(buffer, at, sizes, len(head.template))
     if not found.is_text:
         return _slowly(buffer, at, sizes)
-    rows, pairs = found.rows, found.pairs
-    counts = [rows, 0] * head.arrays
-    for array, count in ((_ENTRIES, pairs), (_NAME, pairs), (_VALUE, pairs), (_KEY, found.keys)):
-        counts[2 * array] = count
-    counts[2 * _TAGS + 1] = found.untagged
     data = found.data.data
     data[: len(head.template)] = head.template
-    head.counts.pack_into(data, head.counts_at, *counts)
+    counts = _counts(found.rows, found.untagged, found.pairs, found.keys)
+    data[head.counts_at : head.counts_at + len(counts)] = counts
     spans = found.spans.astype("<i8", copy=False).tobytes()
     data[head.spans_at : head.spans_at + len(spans)] = spans
-    _LONG.pack_into(data, head.rows_at, rows)
+    _LONG.pack_into(data, head.rows_at, found.rows)
     _LONG.pack_into(data, head.body_length_at, len(data) - len(head.template))
     return pa.ipc.read_record_batch(pa.py_buffer(found.data), SCHEMA)
 
@@ -83,9 +79,8 @@ class _Head(NamedTuple):
 
     template: bytes
     arrays: int
-    counts: struct.Struct
-    """Of each array: values, and nulls among them."""
     counts_at: int
+    """Of each array: values, and nulls among them."""
     spans_at: int
     """Of each buffer: position behind the head, and length."""
     rows_at: int
@@ -111,12 +106,20 @@ def _head() -> _Head:
     return _Head(
         bytes(data[:end]),
         arrays,
-        struct.Struct(f"<{2 * arrays}q"),
         nodes + 4,
         buffers + 4,
         _field(data, batch, _ROWS),
         _field(data, message, _BODY_LENGTH),
     )
+
+
+@lru_cache
+def _counts(rows: int, untagged: int, pairs: int, keys: int) -> bytes:
+    counts = [rows, 0] * _head().arrays
+    for array, count in ((_ENTRIES, pairs), (_NAME, pairs), (_VALUE, pairs), (_KEY, keys)):
+        counts[2 * array] = count
+    counts[2 * _TAGS + 1] = untagged
+    return struct.pack(f"<{len(counts)}q", *counts)
 
 
 def _example(kind: pa.DataType) -> Any:
@@ -135,7 +138,7 @@ def _field(data: memoryview, table: int, number: int) -> int:
     return table + struct.unpack_from("<H", data, fields + 4 + 2 * number)[0]
 
 
-def _slowly(buffer: Bytes, at: Longs, sizes: Ints) -> Any:
+def _slowly(buffer: Bytes, at: Longs, sizes: Longs) -> Any:
     """Return records with text that is not UTF-8, which is replaced as in Java."""
     rows: list[dict[str, Any]] = []
     for start, size in zip(at.tolist(), sizes.tolist(), strict=True):

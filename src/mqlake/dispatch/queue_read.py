@@ -9,22 +9,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mqlake.dispatch.batch import Bytes, Longs
 
-ENTRY_ROW = np.dtype(
-    [
-        ("queue_offset", "i8"),
-        ("physical_offset", "i8"),
-        ("size", "i4"),
-        ("fault", "i4"),  # Fault.GOOD; why there is no such record: another Fault, or OTHER
-    ],
-    align=True,
-)
+QUEUE_OFFSET, AT, SIZE, FAULT = range(4)
+"""What following entries fills, i8[4, n]: a column for each, in this order.
 
-EntryColumns = npt.NDArray[np.void]
-"""An array of ENTRY_ROW."""
+FAULT is Fault.GOOD, or says why there is no such record: another Fault, or OTHER. AT is the
+record's position in the segment's buffer; its physical offset, where there is none. SIZE is what
+the entry says.
+"""
 
 TOPIC_LEAD = 8
 """Bytes before a topic that is compared with others, since kernels load whole words."""

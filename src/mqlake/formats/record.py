@@ -218,7 +218,7 @@ def _check_content(
     return Fault.GOOD
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One message of the commit log.
 
     Offsets and sizes are bytes, except `queue_offset`, which counts entries; timestamps are

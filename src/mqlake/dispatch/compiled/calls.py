@@ -17,13 +17,14 @@ from mqlake.dispatch.compiled import encode as _encode
 from mqlake.dispatch.compiled import encode_draft as _encode_draft
 from mqlake.dispatch.compiled import index_entries as _index_entries
 from mqlake.dispatch.compiled import messages as _messages
+from mqlake.dispatch.compiled import packed as _packed
 from mqlake.dispatch.compiled import queue_entries as _queue_entries
 from mqlake.dispatch.compiled import queue_read as _queue_read
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
 from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.drafts import Drafts, Routes
-from mqlake.dispatch.queue_read import TOPIC_LEAD, EntryColumns, Limits, Part, Wanted
+from mqlake.dispatch.queue_read import TOPIC_LEAD, Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
 
 _SEED = np.uint64(secrets.randbits(64))
@@ -37,6 +38,7 @@ host_texts = _values.host_texts
 message_ids = _values.message_ids
 key_spans = _values.key_spans
 draft_batch = _encode_draft.draft_batch
+packed = _packed.packed
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:
@@ -108,7 +110,7 @@ def _reserve_slots(table: QueueTable, queues: int) -> None:
 
 
 def follow(
-    entries: Bytes, first: int, part: Part, wanted: Wanted, limits: Limits, rows: EntryColumns
+    entries: Bytes, first: int, part: Part, wanted: Wanted, limits: Limits, rows: Longs
 ) -> Followed:
     return Followed(
         *_queue_read.follow(
@@ -158,7 +160,7 @@ def property_spans(
     return _values.property_spans(buffer, at, lengths, _SEED)
 
 
-def message_columns(buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> MessageColumns:
+def message_columns(buffer: Bytes, at: Longs, sizes: Longs, lead: int) -> MessageColumns:
     is_text, data, spans, counts = _messages.columns(buffer, at, sizes, lead, _SEED)
     return MessageColumns(is_text, data, spans, *counts)
 

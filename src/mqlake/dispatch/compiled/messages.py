@@ -12,12 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import BLOCK, borrow, copy, load_i32, load_i64
+from mqlake.dispatch.compiled.memory import borrow, copy, load_i32, load_i64
 from mqlake.dispatch.compiled.properties import find_properties
 from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
 from mqlake.dispatch.compiled.values import (
     are_text,
     copy_spans,
+    gathered,
     host_texts,
     key_spans,
     message_ids,
@@ -71,27 +72,28 @@ def columns(buffer, at, sizes, lead, seed):
     """
     buffer = borrow(buffer)
     count = len(at)
-    starts, copied = copy_spans(buffer, at, sizes)
-    data = np.zeros(len(copied) + BLOCK, np.uint8)
-    copy(data, 0, copied, 0, len(copied))
-
-    queue_id, queue_offset = np.empty(count, np.int32), np.empty(count, np.int64)
-    physical_offset, size = np.empty(count, np.int64), np.empty(count, np.int32)
-    body_crc, flags = np.empty(count, np.int32), np.empty(count, np.int32)
-    flag, born = np.empty(count, np.int32), np.empty(count, np.int64)
-    stored, times = np.empty(count, np.int64), np.empty(count, np.int32)
-    prepared = np.empty(count, np.int64)
-    born_host_at, born_v6 = np.empty(count, np.int64), np.empty(count, np.bool_)
-    store_host_at, store_v6 = np.empty(count, np.int64), np.empty(count, np.bool_)
-    offset_at = np.empty(count, np.int64)
-    topic_at, topic_length = np.empty(count, np.int64), np.empty(count, np.int32)
-    body_at, body_length = np.empty(count, np.int64), np.empty(count, np.int32)
-    properties_at, properties_length = np.empty(count, np.int64), np.empty(count, np.int32)
-    tags_at, tags_length = np.empty(count, np.int64), np.empty(count, np.int32)
-    words_at, words_length = np.empty(count, np.int64), np.empty(count, np.int32)
+    data, starts = gathered(buffer, at, sizes)
+    # A row each: what is allocated one by one costs more than what is put in.
+    longs, ints = np.empty((13, count), np.int64), np.empty((11, count), np.int32)
+    queue_offset, physical_offset, born, stored, prepared = (
+        longs[0],
+        longs[1],
+        longs[2],
+        longs[3],
+        longs[4],
+    )
+    topic_at, body_at, properties_at = longs[5], longs[6], longs[7]
+    tags_at, words_at = longs[8], longs[9]
+    born_host_at, store_host_at, offset_at = longs[10], longs[11], longs[12]
+    queue_id, size, body_crc, flags = ints[0], ints[1], ints[2], ints[3]
+    flag, times = ints[4], ints[5]
+    topic_length, body_length, properties_length = ints[6], ints[7], ints[8]
+    tags_length, words_length = ints[9], ints[10]
+    v6 = np.empty((2, count), np.bool_)
+    born_v6, store_v6 = v6[0], v6[1]
     is_good = True
     for row in range(count):
-        start = np.int64(starts[row])
+        start = starts[row]
         is_good = sizes[row] >= _MIN_SIZE and load_i32(data, start) == sizes[row]
         if not is_good:
             break

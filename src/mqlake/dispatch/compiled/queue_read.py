@@ -9,18 +9,20 @@ from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.memory import borrow, load_i32, load_i64
 from mqlake.dispatch.compiled.queues import equal_bytes
 from mqlake.dispatch.compiled.record import has_good_body, judge_frame, lay_out
+from mqlake.dispatch.queue_read import AT, FAULT, QUEUE_OFFSET, SIZE
 from mqlake.dispatch.verdict import MORE, OTHER
 from mqlake.formats import record
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.record import Fault
 
-_GOOD, _SIZE, _OFFSET, _CRC, _SHORT = (
+_GOOD, _WRONG_SIZE, _OFFSET, _CRC, _SHORT = (
     int(fault) for fault in (Fault.GOOD, Fault.SIZE, Fault.OFFSET, Fault.CRC, Fault.SHORT)
 )
 _QUEUE_ID_AT, _QUEUE_OFFSET_AT = record.QUEUE_ID_AT, record.QUEUE_OFFSET_AT
 _PHYSICAL_OFFSET_AT = record.PHYSICAL_OFFSET_AT
 _ENTRY_SIZE, _SIZE_AT, _TAGS_CODE_AT = ENTRY_SIZE, 8, 8 + 4
 _HALF_INT = 1 << 31
+_QUEUE_OFFSET, _AT, _SIZE, _FAULT = QUEUE_OFFSET, AT, SIZE, FAULT
 
 
 @inlined
@@ -45,7 +47,7 @@ def _judge(log, at, end, offset, size, topic, lead, queue_id, queue_offset, chec
     if load_i64(log, at + _PHYSICAL_OFFSET_AT) != offset:
         return _OFFSET
     if load_i32(log, at) != size:
-        return _SIZE
+        return _WRONG_SIZE
     if (
         topic_length != len(topic) - lead
         or not equal_bytes(log, topic_at, topic, lead, topic_length)
@@ -109,9 +111,9 @@ def follow(
                 first + number,
                 check_crc,
             )
-        row = rows[filled]
-        row.queue_offset, row.physical_offset = first + number, offset
-        row.size, row.fault = size, fault
+        rows[_QUEUE_OFFSET, filled] = first + number
+        rows[_AT, filled] = offset - base if fault == _GOOD else offset
+        rows[_SIZE, filled], rows[_FAULT, filled] = size, fault
         filled += 1
         if fault == _GOOD:
             messages += 1

@@ -30,7 +30,7 @@ _LEAST_PAIR = 4
 """Bytes of the shortest property: a name, a value, and a separator behind each."""
 _SPACE = ord(properties.KEY_SEPARATOR)
 _DOT, _COLON, _OPEN, _CLOSE, _ZERO = (ord(character) for character in ".:[]0")
-_LONGEST_HOST = len("[]:") + len("ffff:") * 8 - 1 + len("4294967295")
+LONGEST_HOST = len("[]:") + len("ffff:") * 8 - 1 + len("4294967295")
 _HEX_LETTER_A, _HEX_LETTER_SMALL_A = ord("A") - 10, ord("a") - 10
 _OFFSET_SIZE = 8
 _V4_SIZE, _V6_SIZE = host.V4_SIZE, host.V6_SIZE
@@ -68,6 +68,24 @@ def copy_spans(buffer, at, lengths):
     for row in range(len(at)):
         copy(data, np.int64(offsets[row]), buffer, np.int64(at[row]), np.int64(lengths[row]))
     return offsets, data
+
+
+@inlined
+def gathered(buffer, at, sizes):
+    """Return stretches, one after the other, with a block of zeros behind; and where each starts.
+
+    For what lies at a mapped file's end, behind which no kernel may load.
+    """
+    starts = np.empty(len(at), np.int64)
+    end = np.int64(0)
+    for row in range(len(at)):
+        starts[row] = end
+        end += sizes[row]
+    data = np.empty(end + BLOCK, np.uint8)
+    data[end:] = 0
+    for row in range(len(at)):
+        copy(data, starts[row], buffer, np.int64(at[row]), np.int64(sizes[row]))
+    return data, starts
 
 
 @kernel
@@ -108,34 +126,50 @@ def _put_group(data, to, group):
     return to
 
 
+@inlined
+def put_host(data, to, buffer, start, is_v6):
+    """Write a host as `mqlake.formats.host.decode_host` does; return the position behind it."""
+    if is_v6:
+        store_u8(data, to, _OPEN)
+        to += 1
+        for group in range(start, start + _PORTS_ADDRESS_V6, 2):
+            to = _put_group(data, to, load_u16(buffer, group))
+            store_u8(data, to, _COLON)
+            to += 1
+        store_u8(data, to - 1, _CLOSE)
+        start += _PORTS_ADDRESS_V6
+    else:
+        for byte in range(start, start + _ADDRESS_V4):
+            to = _put_decimal(data, to, load_u8(buffer, byte))
+            store_u8(data, to, _DOT)
+            to += 1
+        to -= 1
+        start += _ADDRESS_V4
+    store_u8(data, to, _COLON)
+    return _put_decimal(data, to + 1, load_u32(buffer, start))
+
+
+@inlined
+def is_same_v4(buffer, at, is_v6, other_at, other_is_v6):
+    """Say whether two hosts are the same IPv4 host, as those of neighbours often are."""
+    return not (is_v6 or other_is_v6) and load_i64(buffer, at) == load_i64(buffer, other_at)
+
+
 @kernel
 def host_texts(buffer, at, is_v6):
     """Return (offsets, data) of hosts as `mqlake.formats.host.decode_host` writes them."""
     buffer = borrow(buffer)
     offsets = np.empty(len(at) + 1, np.int32)
-    data = np.empty(len(at) * _LONGEST_HOST, np.uint8)
+    data = np.empty(len(at) * LONGEST_HOST, np.uint8)
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(at)):
-        start = at[row]
-        if is_v6[row]:
-            store_u8(data, to, _OPEN)
-            to += 1
-            for group in range(start, start + _PORTS_ADDRESS_V6, 2):
-                to = _put_group(data, to, load_u16(buffer, group))
-                store_u8(data, to, _COLON)
-                to += 1
-            store_u8(data, to - 1, _CLOSE)
-            start += _PORTS_ADDRESS_V6
+        if row > 0 and is_same_v4(buffer, at[row], is_v6[row], at[row - 1], is_v6[row - 1]):
+            length = np.int64(offsets[row] - offsets[row - 1])
+            copy(data, to, data, np.int64(offsets[row - 1]), length)
+            to += length
         else:
-            for byte in range(start, start + _ADDRESS_V4):
-                to = _put_decimal(data, to, load_u8(buffer, byte))
-                store_u8(data, to, _DOT)
-                to += 1
-            to -= 1
-            start += _ADDRESS_V4
-        store_u8(data, to, _COLON)
-        to = _put_decimal(data, to + 1, load_u32(buffer, start))
+            to = put_host(data, to, buffer, at[row], is_v6[row])
         offsets[row + 1] = to
     return offsets, data[:to]
 

@@ -10,6 +10,7 @@ from mqlake.dispatch.reference.encode import write_records
 from mqlake.dispatch.reference.encode_draft import draft_batch, draft_messages
 from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entries, relink
 from mqlake.dispatch.reference.messages import message_columns
+from mqlake.dispatch.reference.packed import packed
 from mqlake.dispatch.reference.queue_entries import group
 from mqlake.dispatch.reference.queue_read import follow
 from mqlake.dispatch.reference.records import search, walk
@@ -41,6 +42,7 @@ __all__ = [
     "lookup_entries",
     "message_columns",
     "message_ids",
+    "packed",
     "property_spans",
     "relink",
     "scan_records",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,15 @@ from mqlake.formats import record
 from mqlake.formats.record import Record
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Bytes, Ints, Longs
+    from mqlake.dispatch.batch import Bytes, Longs
 
 _ALIGNMENT = 8
 
 
-def message_columns(buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> MessageColumns:
+def message_columns(buffer: Bytes, at: Longs, sizes: Longs, lead: int) -> MessageColumns:
     import numpy as np
 
-    spans = zip(at.tolist(), sizes.tolist(), strict=True)
-    stored = [buffer[start : start + size].tobytes() for start, size in spans]
-    records = _decode(stored)
+    records = decode_text(buffer, at, sizes)
     if records is None:
         return MessageColumns(False, np.empty(0, np.uint8), np.empty((0, 2), np.int64), 0, 0, 0, 0)
     pairs = [list(one.properties.items()) for one in records]
@@ -67,10 +65,11 @@ def message_columns(buffer: Bytes, at: Longs, sizes: Ints, lead: int) -> Message
     )
 
 
-def _decode(stored: Iterable[bytes]) -> list[Record] | None:
+def decode_text(buffer: Bytes, at: Longs, sizes: Longs) -> list[Record] | None:
     """Return the records, None where some are none, or have text that is not UTF-8."""
     records: list[Record] = []
-    for data in stored:
+    for start, size in zip(at.tolist(), sizes.tolist(), strict=True):
+        data = buffer[start : start + size].tobytes()
         _, layout = record.check(data, 0, len(data), crc=False)
         if layout is None or layout.size != len(data):
             return None

@@ -11,14 +11,14 @@ from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.record import Fault
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Bytes
-    from mqlake.dispatch.queue_read import EntryColumns, Limits, Part, Wanted
+    from mqlake.dispatch.batch import Bytes, Longs
+    from mqlake.dispatch.queue_read import Limits, Part, Wanted
 
 _INT = range(-(1 << 31), 1 << 31)
 
 
 def follow(
-    entries: Bytes, first: int, part: Part, wanted: Wanted, limits: Limits, rows: EntryColumns
+    entries: Bytes, first: int, part: Part, wanted: Wanted, limits: Limits, rows: Longs
 ) -> Followed:
     data, filled, messages, total = entries.data, 0, limits.messages, limits.bytes
     count = len(entries) // ENTRY_SIZE
@@ -35,7 +35,8 @@ def follow(
             return Followed(number, filled, messages, total, MORE)
         else:
             fault = _judge(part, wanted, offset, size, first + number)
-        rows[filled] = first + number, offset, size, fault
+        at = offset - part.base if fault == Fault.GOOD else offset
+        rows[:, filled] = first + number, at, size, fault
         filled += 1
         if fault == Fault.GOOD:
             messages, total = messages + 1, total + size
