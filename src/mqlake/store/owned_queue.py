@@ -69,6 +69,7 @@ class OwnedQueue:
         end = self.end
         if first != end:
             if end == UNKNOWN:
+                assert self._files.end_before is not None
                 end = self.end = self._files.end_before(self, first)
             if first < end:
                 entries = memoryview(entries)[(end - first) * ENTRY_SIZE :]
@@ -115,11 +116,11 @@ class OwnedQueue:
 
     # Read
 
-    def read(self, start: int, count: int) -> bytes:
+    def read(self, start: int, count: int) -> bytes | memoryview:
         """Return the entries of `count` queue offsets from `start` on, fewer at the end."""
         start = max(start, self.first)
         stop = min(start + count, self.end)
-        parts: list[bytes] = []
+        parts: list[memoryview] = []
         while start < stop:
             data = self._read_from_file(start, stop)
             if not data:
@@ -128,19 +129,19 @@ class OwnedQueue:
             start += len(data) // ENTRY_SIZE
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _read_from_file(self, start: int, stop: int) -> bytes:
+    def _read_from_file(self, start: int, stop: int) -> memoryview:
         at, size = start * ENTRY_SIZE, self._files.file_size
         base = at - at % size
         if base not in self.bases:
-            return b""
+            return memoryview(b"")
         path = self._last_path if base == self._last_base else self.file_path(base)
         length = min(stop * ENTRY_SIZE, base + size) - at
-        data = self._files.file(path).read(at - base, length)
+        data = self._files.file(path).view()[at - base : at - base + length]
         return data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]
 
     def entry(self, queue_offset: int) -> QueueEntry | None:
         """Return what is at the place of a queue offset, None where no file has it."""
-        data = self._read_from_file(queue_offset, queue_offset + 1) if queue_offset >= 0 else b""
+        data = self._read_from_file(queue_offset, queue_offset + 1) if queue_offset >= 0 else None
         return QueueEntry(*ENTRY.unpack(data)) if data else None
 
     def min_offset(self, min_physical_offset: int) -> int:

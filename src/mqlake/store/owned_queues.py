@@ -41,8 +41,9 @@ class OwnedQueues:
         self._dirty: dict[str, None] = {}
         self._new_names: dict[str, None] = {}
         self._syncing: set[WritableFile] = set()
-        self.end_before: Callable[[OwnedQueue, int], int] = _no_end
-        """During recovery: finds where a queue ends whose first message behind is given."""
+        self.end_before: Callable[[OwnedQueue, int], int] | None = None
+        """During recovery: finds where a queue ends whose first message behind is given. Names of
+        files that are there need not be on the disk then."""
 
     def load(self) -> None:
         """Find the queues that have a directory, and their files."""
@@ -85,7 +86,7 @@ class OwnedQueues:
         queue = self._queues.get((topic, queue_id))
         return queue.min_offset(self.min_physical_offset) if queue else 0
 
-    def entries(self, topic: str, queue_id: int, start: int, count: int) -> bytes:
+    def entries(self, topic: str, queue_id: int, start: int, count: int) -> bytes | memoryview:
         """Return the entries (20 bytes each) of queue offsets from `start` on, at most `count`.
 
         What is not yet synced, too. Nothing before the first file's start, or from the end on.
@@ -142,6 +143,8 @@ class OwnedQueues:
         """Write bytes of a file, which then has to be synced."""
         self.file(path).write(at, data)
         self._dirty[path] = None
+        if self.end_before is not None:
+            self._note_names(parent(path))
 
     def make_file(self, queue: OwnedQueue, base: int) -> None:
         """Make the file of a queue that begins at byte `base` of it."""
@@ -162,6 +165,7 @@ class OwnedQueues:
             file.close()
         self._directory.truncate(path, self.file_size)
         self._dirty[path] = None
+        self._note_names(parent(path))
         return True
 
     def remove_file(self, queue: OwnedQueue, base: int) -> None:
@@ -173,6 +177,13 @@ class OwnedQueues:
             file.close()
         self._directory.remove(path)
         self._new_names[queue.path] = None
+
+    def _note_names(self, path: str) -> None:
+        """Note that the names of a directory, and its own, have to be synced."""
+        while path:
+            self._new_names[path] = None
+            path = parent(path)
+        self._new_names[""] = None
 
     def _make_directories(self, path: str) -> None:
         if path and not self._directory.is_directory(path):
@@ -237,7 +248,3 @@ class _ClosedFile:
             file.sync()
         finally:
             file.close()
-
-
-def _no_end(queue: OwnedQueue, first: int) -> int:
-    raise AssertionError(f"{queue.path}: its end is not known, and {first} was appended")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.record import Record
@@ -16,6 +16,23 @@ from mqlake.store.found_entries import FoundEntries, scan_entries
 from mqlake.store.log_scan import Head, head_of
 from mqlake.store.queue_files import QueueFiles
 from mqlake.store.segments import CommitLog
+
+
+class QueueHeads(Protocol):
+    """What a search by time asks of a queue, whether it is read from files or being written."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def min_offset(self) -> int: ...
+
+    @property
+    def max_offset(self) -> int: ...
+
+    def heads(self, start: int, end: int) -> Iterator[tuple[QueueEntry, Head]]:
+        """Yield entry and head of the records with queue offsets in [start, end), ascending."""
+        ...
 
 
 class _Scanned(NamedTuple):

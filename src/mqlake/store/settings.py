@@ -76,6 +76,8 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     # Reading
     max_transfer_bytes_on_message_in_memory: int = 256 << 10
     max_transfer_count_on_message_in_memory: int = 32
+    max_filter_message_size: int = 16_000
+    """Bytes of queue entries that one read goes through at most."""
     max_msgs_num_batch: int = 64
     """Most messages that a query by key returns."""
 

@@ -23,6 +23,15 @@ class TagFilter:
         self._codes = {java_string.hash_code(tag) for tag in self._tags}
         self._chooses_all = not self._tags or ALL in self._tags
 
+    @property
+    def chooses_all(self) -> bool:
+        """Whether no message is left out."""
+        return self._chooses_all
+
+    def codes(self, topic: str) -> list[int] | None:
+        """Return the tags codes that `may_match` goes by, None where only the record can tell."""
+        return None if self._chooses_all or topic == SCHEDULE_TOPIC else sorted(self._codes)
+
     def may_match(self, topic: str, entry: QueueEntry) -> bool:
         """Say whether the tags code of an entry can be that of a chosen tag.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mqlake.formats import sys_flag
 from mqlake.formats.record import Record
 from mqlake.store.log_scan import batches, head_at, is_small, walk
-from mqlake.store.queue_view import QueueView
+from mqlake.store.queue_view import QueueHeads
 from mqlake.store.segments import CommitLog
 from mqlake.store.tag_filter import TagFilter
 from mqlake.store.time_search import Boundary, offset_by_time
@@ -34,7 +34,7 @@ class TimeRange(NamedTuple):
         return self.begin <= milliseconds <= self.end
 
 
-def in_queue(view: QueueView, times: TimeRange, tags: TagFilter) -> Iterator[Timed]:
+def in_queue(view: QueueHeads, times: TimeRange, tags: TagFilter) -> Iterator[Timed]:
     """Yield the messages of a queue in a range of time, by queue offset."""
     start = offset_by_time(view, times.begin, Boundary.LOWER)
     in_time = takewhile(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from mqlake.store.queue_view import QueueView
+from mqlake.store.queue_view import QueueHeads
 
 
 class Boundary(enum.Enum):
@@ -23,7 +23,7 @@ class Boundary(enum.Enum):
     What RocketMQ 4.9 answers."""
 
 
-def offset_by_time(view: QueueView, milliseconds: int, boundary: Boundary) -> int:
+def offset_by_time(view: QueueHeads, milliseconds: int, boundary: Boundary) -> int:
     """Return a queue offset by store time, exact where store times do not decrease."""
     if boundary is Boundary.UPPER:
         last, _ = _part(view, milliseconds + 1)
@@ -39,7 +39,7 @@ def offset_by_time(view: QueueView, milliseconds: int, boundary: Boundary) -> in
     return before if is_earlier_nearer else lower
 
 
-def _part(view: QueueView, milliseconds: int) -> tuple[int | None, int]:
+def _part(view: QueueHeads, milliseconds: int) -> tuple[int | None, int]:
     """Return the last queue offset stored before a time, and the first one stored from it on.
 
     None, and the queue's max offset, where there are none.

@@ -1,0 +1,116 @@
+"""What a read of a live store answers: messages in the form that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mqlake.dispatch.decode import decode
+from mqlake.dispatch.kernel import Kernel
+from mqlake.formats.record import Record
+from mqlake.store.results import QueueRange, Status
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Bytes, Longs
+
+
+class Skipped(NamedTuple):
+    """An entry of the queue without its message, and why: damage, for a person to look at."""
+
+    queue_offset: int
+    physical_offset: int
+    reason: str
+
+
+class Run(NamedTuple):
+    """Messages within one segment."""
+
+    view: memoryview
+    buffer: Bytes
+    at: Longs
+    """Their positions."""
+    sizes: Longs
+
+    def views(self) -> list[memoryview]:
+        """Return the records' bytes."""
+        view, spans = self.view, zip(self.at.tolist(), self.sizes.tolist(), strict=True)
+        return [view[start : start + size] for start, size in spans]
+
+
+class LiveGetResult:
+    """Messages of one queue, ascending, in the form that is asked for; and where to go on.
+
+    They stay valid when the log's file is deleted. Each form is made when it is first asked for.
+
+    Attributes:
+        status: as RocketMQ's.
+        next_offset: the queue offset to read from next.
+        min_offset, max_offset: of the queue.
+        skipped: entries that were passed over because of damage.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "_kernel",
+        "_runs",
+        "max_offset",
+        "min_offset",
+        "next_offset",
+        "skipped",
+        "status",
+    )
+
+    def __init__(
+        self,
+        status: Status,
+        next_offset: int,
+        queue: QueueRange,
+        kernel: Kernel | None = None,
+        runs: Sequence[Run] = (),
+        skipped: Sequence[Skipped] = (),
+    ) -> None:
+        self.status, self.next_offset = status, next_offset
+        self.min_offset, self.max_offset = queue
+        self._kernel, self._runs, self.skipped = kernel, runs, skipped
+
+    def __len__(self) -> int:
+        return sum(len(run.at) for run in self._runs)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all records."""
+        return sum(int(run.sizes.sum()) for run in self._runs)
+
+    @cached_property
+    def raw(self) -> list[memoryview]:
+        """The records as they lie in the log, not copied."""
+        return [record for run in self._runs for record in run.views()]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """The records, decoded."""
+        return decode(*self._spans(), self._kernel) if self._runs else []
+
+    def to_arrow(self) -> Any:  # pyarrow carries no types
+        """Return a `pyarrow.RecordBatch` with the columns of `mqlake.dispatch.arrow.SCHEMA`."""
+        return _to_arrow()(*self._spans(), self._kernel)
+
+    def _spans(self) -> tuple[Bytes, Longs, Longs]:
+        """Return a buffer, and where in it the records are."""
+        if len(self._runs) == 1:
+            _, buffer, at, sizes = self._runs[0]
+            return buffer, at, sizes
+        buffer = np.frombuffer(b"".join(self.raw), np.uint8)
+        sizes = np.array([len(record) for record in self.raw], np.int64)
+        return buffer, np.cumsum(sizes) - sizes, sizes
+
+
+@cache
+def _to_arrow() -> Callable[..., Any]:
+    # Not for who never asks for columns.
+    from mqlake.dispatch.messages import to_arrow
+
+    return to_arrow
