@@ -20,6 +20,8 @@ def mark_open(directory: OwnedDirectory) -> bool:
         DiskError: the system refused it.
     """
     if directory.exists(ABORT_NAME):
+        # Whoever made it may have died before it was certain.
+        directory.sync_directory("")
         return True
     content = abort_file.encode(os.getpid())
     file = create_file(directory, ABORT_NAME, len(content))

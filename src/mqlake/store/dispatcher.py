@@ -46,6 +46,7 @@ class Dispatcher:
         message_delay_level: the setting of that name.
         position: physical offset at which a record starts; all before it is dispatched.
         left_out: topics whose queues are of another kind, and not written.
+        across_gaps: the log goes on behind a missing file.
 
     Attributes:
         position: physical offset up to which all is dispatched.
@@ -65,13 +66,16 @@ class Dispatcher:
         message_delay_level: str,
         position: int = 0,
         left_out: frozenset[str] = frozenset(),
+        across_gaps: bool = False,
     ) -> None:
         self.position = position
         self.arrived: Arrived | None = None
         self.last_record = self.last_queued = NONE
         self.refused = self.count = self.entries = 0
         levels = parse_delay_levels(message_delay_level)
-        self._steps = LogSteps(log, levels, index_tags=dialect is Dialect.V5_5)
+        self._steps = LogSteps(
+            log, levels, index_tags=dialect is Dialect.V5_5, across_gaps=across_gaps
+        )
         self._all_queues, self._index = queues, index
         self._left_out = left_out
         self._kernel = load()

@@ -44,16 +44,19 @@ class LogSteps:
     Args:
         delay_levels: milliseconds of each delay level.
         index_tags: tags are index keys too, as from RocketMQ 5.5 on.
+        across_gaps: go on with the next file behind a missing one.
 
     Attributes:
         table: the queues of all records so far.
     """
 
-    def __init__(self, log: CommitLog, delay_levels: tuple[int, ...], *, index_tags: bool) -> None:
+    def __init__(
+        self, log: CommitLog, delay_levels: tuple[int, ...], *, index_tags: bool, across_gaps: bool
+    ) -> None:
         self.table = QueueTable()
         self._log = log
         self._delay_levels = np.array(delay_levels, np.int64)
-        self._index_tags = index_tags
+        self._index_tags, self._across_gaps = index_tags, across_gaps
         self._buffers = Buffers(_WINDOW)
         self._kernel = load()
 
@@ -121,7 +124,9 @@ class LogSteps:
     ) -> Step:
         if fault is Fault.BLANK:
             following = self._log.segment_after(segment)
-            return Step(batch, following.base, Fault.GOOD) if following else Step(batch, end, fault)
+            if following and (following.base == segment.end or self._across_gaps):
+                return Step(batch, following.base, Fault.GOOD)
+            return Step(batch, end, fault)
         if fault in (Fault.OFFSET, Fault.TOPIC):
             # RocketMQ looks at neither; without a queue that could be named, there is no entry.
             at = end - window.base

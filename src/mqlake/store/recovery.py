@@ -139,6 +139,7 @@ class _Recovery:
         for queue in queues:
             judge.settle(queue)
             offsets.set(queue.topic, queue.queue_id, queue.end)
+        queues.end_before = None
         queues.min_physical_offset = log.min_offset
         index.clear_behind()
         log.recover_to(end, self._point.position if self._point else 0)
@@ -211,6 +212,9 @@ class _Recovery:
             message_delay_level=self._settings.message_delay_level,
             position=position,
             left_out=frozenset(self._directory.names("batchconsumequeue")),
+            # A gap is a file whose name the disk has lost; in RocketMQ's stores, one that someone
+            # has lost, behind which RocketMQ goes on.
+            across_gaps=self._point is None,
         )
         found, point = self._checkpoint.found, self._point
         if point is not None:
