@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import java, key_lookup, memory, rebuild, startup, verify
+from benchmarks import java, kafka, key_lookup, memory, rebuild, startup, verify
 from benchmarks.bench import Bench, say
 from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
@@ -24,8 +24,11 @@ MEASURES = {
     "key_lookup": key_lookup.measure,
     "startup": startup.measure,
     "memory": memory.measure,
+    "kafka_recover": kafka.measure_recovery,
+    "kafka_cold_start": kafka.measure_cold_start,
+    "kafka_verify": kafka.measure_verification,
 }
-NEED_JAVA = {"key_lookup"}
+NEED_JAVA = {"key_lookup", "kafka_recover", "kafka_cold_start"}
 FULL_SIZE = 1 << 30
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"

@@ -21,10 +21,7 @@ final class Consume {
 
     static String run(String bootstrap, String topic, String isolation, String file) throws Exception {
         var partition = new TopicPartition(topic, 0);
-        Map<String, Object> settings = Map.of(
-            "bootstrap.servers", bootstrap, "isolation.level", isolation, "enable.auto.commit", false);
-        try (var consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-                var lines = Files.newBufferedWriter(Path.of(file))) {
+        try (var consumer = consumer(bootstrap, isolation); var lines = Files.newBufferedWriter(Path.of(file))) {
             consumer.assign(List.of(partition));
             consumer.seekToBeginning(List.of(partition));
             long end = consumer.endOffsets(List.of(partition)).get(partition);
@@ -36,6 +33,20 @@ final class Consume {
             }
             return String.format("{\"endOffset\": %d}", end);
         }
+    }
+
+    /** Answers once the broker knows. */
+    static String endOffset(String bootstrap, String topic) {
+        var partition = new TopicPartition(topic, 0);
+        try (var consumer = consumer(bootstrap, "read_uncommitted")) {
+            return String.format("{\"endOffset\": %d}", consumer.endOffsets(List.of(partition)).get(partition));
+        }
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, String isolation) {
+        Map<String, Object> settings = Map.of(
+            "bootstrap.servers", bootstrap, "isolation.level", isolation, "enable.auto.commit", false);
+        return new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
     private static ObjectNode json(ConsumerRecord<byte[], byte[]> record) {

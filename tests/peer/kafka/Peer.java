@@ -27,6 +27,8 @@ public final class Peer {
                 return Produce.run(request[1], request[2], Integer.parseInt(request[3]), request[4]);
             case "consume":
                 return Consume.run(request[1], request[2], request[3], request[4]);
+            case "end-offset":
+                return Consume.endOffset(request[1], request[2]);
             case "recover":
                 return Recover.run(request[1], Integer.parseInt(request[2]));
             case "version":

@@ -1,0 +1,62 @@
+"""mqlake over Kafka's logs as a process that is measured: `python -m benchmarks.kafka_peer`.
+
+Answers the same requests as the JVM of `tests/peer/kafka/`, with the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mqlake.errors import MqlakeError
+from mqlake.kafka import warm_up
+from mqlake.kafka.leader_epochs import LeaderEpochs
+from mqlake.kafka.owned_segment import OwnedSegment
+from mqlake.kafka.place import find
+from mqlake.kafka.producer_state import ProducerState
+from mqlake.kafka.settings import LogSettings
+from mqlake.kafka.verify_places import verify_places
+
+Answer = dict[str, Any]
+
+
+def recover(directory: str, interval: str) -> Answer:
+    """Recover the one segment of a directory, which begins at offset 0."""
+    segment = OwnedSegment(Path(directory), 0, LogSettings(index_interval_bytes=int(interval)))
+    begin = time.perf_counter()
+    cut = segment.recover(ProducerState(), LeaderEpochs())
+    seconds = time.perf_counter() - begin
+    entries = segment.offset_index.entries
+    segment.close()
+    return {"seconds": seconds, "cut": cut, "entries": entries}
+
+
+def verify(directory: str) -> Answer:
+    """Check a partition, as the command does."""
+    begin = time.perf_counter()
+    report = verify_places(directory, find(Path(directory)).partitions)
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds, "records": report.records, "ok": report.ok}
+
+
+REQUESTS: dict[str, Callable[..., Answer]] = {"recover": recover, "verify": verify}
+
+
+def main() -> None:
+    """Answer until the input ends, with kernels that are loaded."""
+    warm_up.load()
+    for line in sys.stdin:
+        name, *words = line.rstrip("\n").split("\t")
+        try:
+            answer = REQUESTS[name](*words)
+        except MqlakeError as error:
+            answer = {"error": str(error)}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
