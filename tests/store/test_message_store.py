@@ -11,6 +11,7 @@ import pytest
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, PutStatus
+from mqlake.store.transactions import EndStatus
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 16,
@@ -104,6 +105,27 @@ def test_many_and_batches(tmp_path: Path) -> None:
                 await store.put_batch(MessageBatch("Topic", b"nonsense"))
 
     asyncio.run(run())
+
+
+def test_a_prepared_message_is_read_once_it_is_committed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            first = await store.prepare(message(1), "producers")
+            second = await store.prepare(message(2), "producers")
+            assert store.queue("Topic", 0).max_offset == 0
+            assert (await store.end(first, "producers", commit=False)).status is EndStatus.OK
+            ended = await store.end(second, "producers", commit=True)
+            assert ended.status is EndStatus.OK
+            assert [r.body for r in store.get("Topic", 0, 0).records] == [b"2"]
+            again = await store.end(second, "producers", commit=True)
+            assert again.status is EndStatus.ALREADY_ENDED
+
+    asyncio.run(run())
+    with BlockingMessageStore.open(tmp_path, SMALL) as store:
+        half = store.prepare(message(3), "producers")
+        assert store.end(half, "others", commit=True).status is EndStatus.WRONG_GROUP
+        assert store.end(half, "producers", commit=True).status is EndStatus.OK
+        assert [r.body for r in store.tail("Topic", offset=0, timeout=1)] == [b"2", b"3"]
 
 
 def test_a_refused_put_is_an_error(tmp_path: Path) -> None:

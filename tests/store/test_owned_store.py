@@ -80,10 +80,10 @@ def test_under_load_a_put_dispatches_by_itself() -> None:
     store = OwnedStore.open(RecordedDisk(clock=clock), SMALL, clock)
     store.put(message(0))
     assert bodies(store) == []
-    clock.forward(2)
+    clock.forward(5)
     store.put(message(1))
     assert bodies(store) == [b"body 0", b"body 1"]
-    clock.forward(2)
+    clock.forward(5)
     store.put_many([message(2), message(3)])
     assert len(bodies(store)) == 4
     store.close()

@@ -20,6 +20,7 @@ from mqlake.store.recovery import Progress
 from mqlake.store.services import Job
 from mqlake.store.settings import StoreSettings, make_settings
 from mqlake.store.tail import follow_blocking
+from mqlake.store.transactions import Ended
 
 # Seconds after a put until it is dispatched, unless more puts bring that forward.
 _TICK = 0.001
@@ -117,6 +118,21 @@ class BlockingMessageStore(Answers):
                 self._wait(last.physical_offset + last.size, last)
         self._wake()
         return results
+
+    def prepare(self, message: Message, group: str) -> PutResult:
+        """Put the half of a message: as `MessageStore.prepare`."""
+        with self.lock:
+            return self._finish(self.core.transactions.prepare(message, group))
+
+    def end(self, half: PutResult, group: str, *, commit: bool) -> Ended:
+        """Commit what was prepared, or roll it back: as `MessageStore.end`."""
+        with self.lock:
+            ended = self.core.transactions.end(
+                half.physical_offset, half.queue_offset, group, commit=commit
+            )
+            if ended.put is not None:
+                self._finish(ended.put)
+        return ended
 
     def _finish(self, result: PutResult) -> PutResult:
         if result.status is not PutStatus.PUT_OK:

@@ -24,6 +24,7 @@ from mqlake.store.recovery import Progress
 from mqlake.store.services import Job
 from mqlake.store.settings import StoreSettings, make_settings
 from mqlake.store.tail import follow
+from mqlake.store.transactions import Ended
 
 # Seconds after a put until it is dispatched, unless more puts bring that forward.
 _TICK = 0.001
@@ -157,7 +158,36 @@ class MessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        result = self.core.put_batch(batch)
+        return await self._finish(self.core.put_batch(batch))
+
+    async def prepare(self, message: Message, group: str) -> PutResult:
+        """Put the half of a message: nobody reads it before `end` commits it.
+
+        Args:
+            group: the producer group that is asked, should `end` never come.
+
+        Raises:
+            PutError: it was refused, or the disk failed.
+        """
+        return await self._finish(self.core.transactions.prepare(message, group))
+
+    async def end(self, half: PutResult, group: str, *, commit: bool) -> Ended:
+        """Commit what was prepared, or roll it back.
+
+        Args:
+            half: what `prepare` answered.
+
+        Raises:
+            PutError: the message was refused, or the disk failed.
+        """
+        ended = self.core.transactions.end(
+            half.physical_offset, half.queue_offset, group, commit=commit
+        )
+        if ended.put is not None:
+            await self._finish(ended.put)
+        return ended
+
+    async def _finish(self, result: PutResult) -> PutResult:
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
         if self._tick_timer is None:

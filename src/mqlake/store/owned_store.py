@@ -27,11 +27,15 @@ from mqlake.store.pending_sync import PendingSync
 from mqlake.store.put_result import PutResult
 from mqlake.store.recovery import Progress, Recovered, recover
 from mqlake.store.retention import Retention
+from mqlake.store.schedule import Schedule, may_be_delayed
+from mqlake.store.scheduled import ScheduledMessages
 from mqlake.store.services import Job, Service, Services
 from mqlake.store.settings import FlushDiskType, StoreSettings
+from mqlake.store.transactions import Transactions
 
-# Under load a put dispatches by itself what was put since, after so many seconds.
-_TICK = 0.001
+# Seconds after which a put dispatches by itself what was put since, where nothing else has: under
+# load a longer tick costs less a message.
+_LONGEST_TICK = 0.004
 
 _PAGE = 4096
 
@@ -48,6 +52,8 @@ class OwnedStore:
         config: topics, groups, offsets.
         retention: removes what need not be kept.
         reads: answers questions.
+        scheduled: delivers delayed messages.
+        transactions: prepares messages, commits them, and asks for them.
         recovered: what opening it found and mended.
         services: what is done by the clock.
         failure: why nothing more is taken, once the disk failed to keep what it had taken.
@@ -76,6 +82,13 @@ class OwnedStore:
                 self.tick,
                 found.report.dialect,
             )
+        )
+        self._schedule = Schedule(settings)
+        self.scheduled = ScheduledMessages(
+            self.log, self.queues, self.config.delay_offsets, self._put_as_it_is, settings, clock
+        )
+        self.transactions = Transactions(
+            self.log, self.queues, self.config, self._put_as_it_is, self.put, settings, clock
         )
         self.waits_for_disk = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._appender = Appender(self.log, self.offsets, settings, clock)
@@ -112,22 +125,29 @@ class OwnedStore:
 
     def put(self, message: Message) -> PutResult:
         """Append a message. It is durable once `log.flushed` has passed it."""
+        if may_be_delayed(message):
+            message = self._schedule.apply(message)
         result = self._appender.put(message)
-        if self.clock.monotonic() - self._last_tick > _TICK:
+        if self.clock.monotonic() - self._last_tick > _LONGEST_TICK:
             self.tick()
         return result
 
+    def _put_as_it_is(self, message: Message) -> PutResult:
+        return self._appender.put(message)
+
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues in one go, each as `put` does."""
+        if any(map(may_be_delayed, messages)):
+            messages = [self._schedule.apply(message) for message in messages]
         results = self._appender.put_many(messages)
-        if self.clock.monotonic() - self._last_tick > _TICK:
+        if self.clock.monotonic() - self._last_tick > _LONGEST_TICK:
             self.tick()
         return results
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append all messages of a batch, or none."""
         result = self._appender.put_batch(batch)
-        if self.clock.monotonic() - self._last_tick > _TICK:
+        if self.clock.monotonic() - self._last_tick > _LONGEST_TICK:
             self.tick()
         return result
 
@@ -208,6 +228,8 @@ class OwnedStore:
             Service(settings.flush_interval_commit_log, self._flush),
             Service(settings.flush_interval_consume_queue, self._derived_flush),
             *self.retention.services(),
+            *self.scheduled.services(),
+            *self.transactions.services(),
             *self.config.services(),
         ]
 
@@ -243,6 +265,8 @@ class OwnedStore:
         with self._held:
             try:
                 self.sync_log()
+                self.scheduled.keep()
+                self.transactions.keep()
                 self.config.persist()
                 if self._dispatch_failure is not None:
                     raise self._dispatch_failure
