@@ -27,6 +27,8 @@ from tests.crash.trace import (
 
 SECTOR = 512
 PAGE_SECTORS = 8
+WORD = 8
+"""Bytes that memory takes at once."""
 
 
 @dataclass
@@ -70,7 +72,10 @@ class PendingFile:
         end = offset + len(data)
         for number in _sectors(offset, end):
             start = max(offset, number * SECTOR)
-            half = start + (min(end, (number + 1) * SECTOR) - start) // 2
+            stop = min(end, (number + 1) * SECTOR)
+            if stop - start < 2 * WORD:
+                continue
+            half = start + (stop - start) // 2
             self.now[start:half] = data[start - offset : half - offset]
             self._note(start, half)
 

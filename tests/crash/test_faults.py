@@ -1,4 +1,3 @@
 """A disk that refuses each of the operations of a workload in turn."""
 
 from __future__ import annotations
-

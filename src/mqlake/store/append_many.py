@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import repeat
@@ -36,7 +36,7 @@ class ManyRecords:
 
     def __init__(self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks) -> None:
         self._log, self._table, self._checks = log, offsets.table, checks
-        self._target: tuple[memoryview, Bytes] | None = None
+        self._scratch: Bytes = np.empty(0, np.uint8)
 
     @cached_property
     def _kernel(self) -> Kernel:
@@ -70,7 +70,13 @@ class ManyRecords:
         put_one: PutOne,
     ) -> list[PutResult]:
         results: list[PutResult] = []
-        next_offsets = routes.queues["next_offset"]
+        names, next_offsets = list(queues), routes.queues["next_offset"]
+
+        def note(numbers: Iterable[int]) -> None:
+            for number in numbers:
+                if next_offset := int(next_offsets[number]):
+                    self._table[names[number]] = next_offset
+
         try:
             while True:
                 first = len(results)
@@ -83,13 +89,11 @@ class ManyRecords:
                 if number is None:
                     results.append(put_one(message))
                 else:
-                    queue = message.topic, message.queue_id
-                    self._table[queue] = int(next_offsets[number])
+                    note([number])
                     results.append(put_one(message))
-                    next_offsets[number] = self._table[queue]
+                    next_offsets[number] = self._table.get(names[number], 0)
         finally:
-            offsets = zip(queues, next_offsets.tolist(), strict=True)
-            self._table.update((queue, offset) for queue, offset in offsets if offset)
+            note(range(len(names)))
 
     def put_batch(self, batch: MessageBatch, topic: TopicPart, now: int) -> PutResult:
         """Append all messages of a batch in one file.
@@ -146,27 +150,19 @@ class ManyRecords:
             room = log.room_for(most)
         if not room:
             return first
-        at = log.position
+        scratch = self._scratch_of(room)
         reached, end = encode.write_records(
-            self._buffer(),
-            at,
-            at + room,
-            log.end - at,
-            drafts,
-            first,
-            routes,
-            now,
-            self._kernel,
+            scratch, 0, room, log.end, drafts, first, routes, now, self._kernel
         )
-        if end > at:
-            log.appended(end - at)
+        if end:
+            # Not written in place: `append` alone knows an order that a crash may cut anywhere.
+            log.append(scratch[:end].data)
         return reached
 
-    def _buffer(self) -> Bytes:
-        buffer = self._log.buffer
-        if self._target is None or self._target[0] is not buffer:
-            self._target = buffer, np.frombuffer(buffer, np.uint8)
-        return self._target[1]
+    def _scratch_of(self, size: int) -> Bytes:
+        if len(self._scratch) < size:
+            self._scratch = np.empty(size, np.uint8)
+        return self._scratch
 
     def _results(self, rows: Rows, now: int) -> list[PutResult]:
         return list(

@@ -18,6 +18,8 @@ from mqlake.store.settings import StoreSettings
 
 # Room is asked for ahead, so that most records need not ask.
 _RESERVE_AHEAD = 1 << 20
+# Bytes of a record's first field.
+_SIZE_SIZE = 4
 _ZERO_STEP = 1 << 20
 
 
@@ -68,8 +70,8 @@ class OwnedCommitLog(CommitLog):
         end = self.end
         return end if end - self._base + size <= self._limit else self._base + len(self._buffer)
 
-    def append(self, data: bytes) -> None:
-        """Append a record of up to `largest_record` bytes at `offset_for` its size.
+    def append(self, data: bytes | memoryview) -> None:
+        """Append a record, or several, of up to `largest_record` bytes at `offset_for` their size.
 
         Raises:
             DiskError: no room on the disk; nothing has changed.
@@ -80,8 +82,16 @@ class OwnedCommitLog(CommitLog):
         if at + size > self._room_end:
             self.make_room(size)
             at = self.end - self._base
-        self._buffer[at : at + size] = data
-        self.appended(size)
+        file, buffer = self._file, self._buffer
+        assert file is not None
+        # The first record's size goes last. Who dies before, or a disk that is given the page in
+        # the meantime, leaves nothing that could be taken for a record.
+        first = min(size, _SIZE_SIZE)
+        buffer[at + first : at + size] = data[first:]
+        file.written(at + first, size - first)
+        buffer[at : at + first] = data[:first]
+        file.written(at, first)
+        self.end += size
 
     def make_room(self, size: int) -> None:
         """Let the next `size` bytes (up to `largest_record`) go where `end` is then.
@@ -111,20 +121,9 @@ class OwnedCommitLog(CommitLog):
         return size
 
     @property
-    def buffer(self) -> memoryview:
-        """The bytes of the file that is appended to; the same object as long as the file is."""
-        return self._buffer
-
-    @property
     def position(self) -> int:
-        """Bytes of `buffer` that are in use."""
+        """Bytes of the last file that are in use."""
         return self.end - self._base
-
-    def appended(self, size: int) -> None:
-        """Count as appended what was put into `buffer` at `position`, where there was room."""
-        assert self._file is not None
-        self._file.written(self.end - self._base, size)
-        self.end += size
 
     def prepare_next(self) -> None:
         """Make the next file once more than half of this one is used, so that a roll need not."""

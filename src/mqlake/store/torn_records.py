@@ -1,46 +1,56 @@
-"""Tell a record of which a power cut has lost blocks from a whole one.
+"""Tell a record of which a crash has lost a part from a whole one.
 
 RocketMQ checks a record's lengths and its body. But a disk writes blocks, and loses some: what was
-in a lost block of a new file is zero. A lost block that has a record's start, its lengths or bytes
-of its body shows in that check, one with bytes of the topic in the topic. One with nothing but
-bytes of properties does not, and the message would come back with other properties than it had.
+in a lost block of a new file is zero. And a block may be written while the record is being copied
+into it: then its last bytes are zero. A block that lacks a record's start, its lengths or bytes of
+its body shows in that check, one that lacks bytes of the topic in the topic. One that lacks nothing
+but bytes of properties does not, and the message would come back with other properties than it had.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from mqlake.dispatch.batch import Window
 from mqlake.dispatch.columns import RecordColumns
 
+_Positions = npt.NDArray[np.int64]
+
 _BLOCK = 512
 """Bytes that a disk writes as a whole, at least."""
 
-_LENGTH_SIZE = 2
-"""The length of the properties stands before them; half of it may be in the block before."""
+_LEAST = 8
+"""Zeros at the end of a block's share of the properties that are no property's value."""
 
 
 def first_torn(window: Window, records: RecordColumns) -> int | None:
-    """Return the first of the records that has lost a block of its properties, None for none.
+    """Return the first of the records that has lost bytes of its properties, None for none.
 
-    A block counts as lost where all bytes that it has of the properties are zero; properties are
-    text, and do not look like that.
+    So it has where the bytes that some block has of the properties end in zeros, eight of them or
+    all that there are; properties are text, and do not look like that.
     """
     if not len(records):
         return None
-    last = records[-1]
-    first_block = -window.base % _BLOCK
-    end = int(last["properties_at"]) + int(last["properties_length"])
-    suspects = first_block + _BLOCK * np.flatnonzero(window.buffer[first_block:end:_BLOCK] == 0)
-    if not len(suspects):
-        return None
     starts = records["properties_at"].astype(np.int64)
     ends = starts + records["properties_length"]
-    # The first record whose properties end behind the suspect.
-    rows = np.searchsorted(ends, suspects, "right")
-    inside = starts[rows] - _LENGTH_SIZE < suspects
-    for row, at in zip(rows[inside].tolist(), suspects[inside].tolist(), strict=True):
-        lost = window.buffer[max(at, int(starts[row])) : min(at + _BLOCK, int(ends[row]))]
-        if len(lost) and not lost.any():
+    # The last byte that a block has of a record's properties: the block's, or the properties'.
+    block_ends = np.arange(_BLOCK - 1 - window.base % _BLOCK, int(ends[-1]), _BLOCK)
+    lasts = np.concatenate((block_ends[window.buffer[block_ends] == 0], _zero_lasts(window, ends)))
+    if not len(lasts):
+        return None
+    lasts.sort()
+    rows = np.searchsorted(ends, lasts, "right")
+    inside = starts[rows] <= lasts
+    for row, last in zip(rows[inside].tolist(), lasts[inside].tolist(), strict=True):
+        block = last - (window.base + last) % _BLOCK
+        start = max(block, int(starts[row]), last + 1 - _LEAST)
+        if not window.buffer[start : last + 1].any():
             return row
     return None
+
+
+def _zero_lasts(window: Window, ends: _Positions) -> _Positions:
+    """Return the positions of those properties' last bytes that are zero."""
+    lasts = ends - 1
+    return lasts[window.buffer[lasts] == 0]
