@@ -155,6 +155,7 @@ class LiveReads:
         tags: str | None = None,
     ) -> Tail:
         """Return a reader that goes on as messages arrive: see `Tail`."""
+        self._live.catch_up()
         return Tail(self, check_topic_name(topic), queue_ids, offset, tags)
 
     # Single messages
