@@ -22,6 +22,15 @@ log = logging.getLogger("mqlake.spark.source")
 
 _PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
+FORGETS_FILTERS = hasattr(DataSourceReader, "pushLimit")
+"""Whether Spark keeps pushed filters to their query.
+
+Spark 4.1 and 4.2 keep what was planned with them beside the relation (`PythonDataSourceV2`), and
+use it for whatever else is asked of the same DataFrame. The release that can push limits does not.
+"""
+
+_OPTIONS_HELP = "options such as subscribe, keys, tags and startingTimestamp narrow it all the same"
+
 _said: set[str] = set()
 
 
@@ -69,12 +78,17 @@ class PushingReader(BatchReader):
 
 def reader(options: ReadOptions, schema: StructType) -> BatchReader:
     """Return the reader that Spark takes in this process."""
-    if _is_pushing():
+    if not _is_pushing():
+        _say_once(
+            "Spark hands no filters to the source: spark.sql.python.filterPushdown.enabled is "
+            f"off, or the query has none; {_OPTIONS_HELP}"
+        )
+        return BatchReader(options, schema)
+    if options.push_filters == "true" or (options.push_filters == "auto" and FORGETS_FILTERS):
         return PushingReader(options, schema)
     _say_once(
-        "Spark hands no filters to the source (spark.sql.python.filterPushdown.enabled is off, or "
-        "the query has none); options such as subscribe, keys and startingTimestamp narrow what is "
-        "read all the same"
+        "filters are not used to narrow what is read: this Spark would use those of one query for "
+        f"others on the same DataFrame (option pushFilters); {_OPTIONS_HELP}"
     )
     return BatchReader(options, schema)
 

@@ -185,6 +185,15 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "How messages are looked for: the cheapest way, or this one, where it is possible.",
     ),
     Option(
+        "pushFilters",
+        choice("auto", "true", "false"),
+        "auto",
+        "batch",
+        "Whether filters that Spark pushes down narrow what is read. `auto`: where that is safe, "
+        "which it is not on Spark 4.1 and 4.2; `true`: also there, for a DataFrame that one query "
+        "uses once.",
+    ),
+    Option(
         "pullBatchSize",
         whole(),
         None,

@@ -64,6 +64,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     broker_name: str | None
     access_path: str
+    push_filters: str
     ignored: tuple[str, ...]
     """Options that were given and mean nothing in this kind of query."""
 
@@ -100,6 +101,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         columns=_columns(values),
         broker_name=values["brokerName"],
         access_path=values["accessPath"],
+        push_filters=values["pushFilters"],
         ignored=_ignored(given, streaming=bool(streaming)),
     )
     _check_triggers(options)
