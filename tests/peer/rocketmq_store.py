@@ -85,5 +85,9 @@ class RocketMQ:
         """Put messages, each described by the fields that `rocketmq/Append.java` reads."""
         return self._ask("append", json.dumps(list(descriptions)))["puts"]
 
+    def rewrite_config(self, file: Path) -> None:
+        """Load a configuration file as a broker does, and write it again as a broker does."""
+        self._ask("rewrite-config", file)
+
     def _ask(self, *words: object) -> Answer:
         return self._jvm.ask(*words)

@@ -91,6 +91,7 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
 
     def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
         file = ConfigFile(directory, SubscriptionGroups, clock)
+        file.fields.setdefault("forbiddenTable", {})
         super().__init__(file, "subscriptionGroupTable", file.known.subscription_group_table)
 
     def put(self, group: SubscriptionGroup) -> None:

@@ -5,6 +5,7 @@ import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.Map;
 
 /**
@@ -48,6 +49,8 @@ public final class Peer {
                 return LookUp.times(store.get(), JSON.parseArray(request[1]));
             case "append":
                 return Append.all(store.get(), JSON.parseArray(request[1]));
+            case "rewrite-config":
+                return Config.rewrite(Path.of(request[1]));
             case "put-load":
                 return new PutLoad(store.get(), JSON.parseObject(request[1])).run();
             case "scan":
