@@ -220,6 +220,22 @@ def test_a_damaged_file_is_read_from_its_backup_which_stays(
     assert "Fresh" in read(golden_config, "topics.json.bak")["topicConfigTable"]
 
 
+def test_a_shorter_table_leaves_no_rest_of_the_longer_one(tmp_path: Path) -> None:
+    """apache/rocketmq#9328: the file was written over, and not cut."""
+    config = open_config(tmp_path)
+    for number in range(100):
+        config.topics.ensure(f"Topic{number}", 1)
+    config.persist()
+    longer = (tmp_path / "config" / "topics.json").read_text()
+    for number in range(99):
+        config.topics.remove(f"Topic{number}")
+    config.persist()
+    text = (tmp_path / "config" / "topics.json").read_text()
+    assert len(text) < len(longer)
+    assert text == fastjson.dumps(fastjson.loads(text.encode()))
+    assert (tmp_path / "config" / "topics.json.bak").read_text() == longer
+
+
 def test_two_damaged_files_are_an_error_of_one_line(golden_config: Path) -> None:
     for name in ("topics.json", "topics.json.bak"):
         (golden_config / "config" / name).write_bytes(b"{:")

@@ -147,7 +147,7 @@ def test_a_batch_in_each_interval_and_a_pause_between_files(tmp_path: Path) -> N
 
 
 def test_a_full_disk_stops_puts_and_comes_back_by_itself(live: Store) -> None:
-    """rocketmq-externals#331: read-only, once set, was never cleared."""
+    """alibaba/rocketmq#331: read-only, once set, was never cleared."""
     live.fill(2)
     live.disk.usage_now = DiskUsage(100, 9)
     live.wait(10_000)
@@ -175,7 +175,7 @@ def test_deleting_does_not_keep_the_disk_from_being_looked_at(tmp_path: Path) ->
 
 
 def test_a_queue_never_points_before_the_log(tmp_path: Path) -> None:
-    """rocketmq-externals#164: queues pointed at what retention had removed."""
+    """alibaba/rocketmq#164: queues pointed at what retention had removed."""
     live = Store(tmp_path, StoreSettings(**SMALL, max_commit_log_bytes=1))
     live.fill(5)
     live.wait(10_000)

@@ -199,6 +199,16 @@ def test_work_of_a_call_is_bounded(live: Delayed) -> None:
     assert live.bodies() == [str(number) for number in range(10)]
 
 
+def test_no_level_waits_for_another(live: Delayed) -> None:
+    for number in range(10):
+        live.send(str(number), 1)
+    live.send("other", 2, topic="U")
+    live.time.forward(5 * SECOND)
+    live.deliver(3)
+    live.deliver(3)
+    assert live.bodies("U") == ["other"]
+
+
 def test_offsets_advance_only_with_what_is_on_the_disk(live: Delayed) -> None:
     live.send("a", 1)
     live.send("b", 1)
@@ -290,6 +300,20 @@ def test_offsets_outside_of_the_queue_are_corrected(live: Delayed, tmp_path: Pat
     again.time.forward(SECOND)
     assert again.deliver() == 1
     assert again.bodies() == ["b"]
+
+
+def test_what_retention_removed_is_counted(tmp_path: Path) -> None:
+    live = Delayed(tmp_path)
+    for number in range(12):
+        live.send(str(number) + "." * 100_000, 1)
+    live.log.sync()
+    assert live.log.remove_first() is not None
+    live.queues.trim(live.log.min_offset)
+    live.time.forward(SECOND)
+    left = live.queues.min_offset(SCHEDULE_TOPIC, 0)
+    assert 0 < left < 12
+    assert live.deliver() == 12 - left
+    assert live.scheduled.dropped == left
 
 
 def test_it_runs_by_the_clock(live: Delayed) -> None:

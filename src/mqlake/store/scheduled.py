@@ -35,8 +35,8 @@ class ScheduledMessages:
     delivered which a power cut would take back.
 
     Attributes:
-        dropped: messages that could not be delivered: no good record, no topic to go to, or
-            refused for what they are.
+        dropped: messages that could not be delivered: removed by retention, no good record, no
+            topic to go to, or refused for what they are.
 
     Args:
         offsets: how far each level was delivered.
@@ -60,6 +60,7 @@ class ScheduledMessages:
         self._delays = parse_delay_levels(settings.message_delay_level)
         self._next = [self._start(level) for level in self._levels]
         self._delivered = [AfterFlush[int]() for _ in self._levels]
+        self._turn = 0
         self.dropped = 0
 
     @property
@@ -75,13 +76,19 @@ class ScheduledMessages:
         return [Service(_INTERVAL, start)]
 
     def deliver(self, most: int = _MOST_MESSAGES) -> int:
-        """Put the messages that are due, at most `most` of each level; return how many.
+        """Put the messages that are due, at most `most`; return how many.
 
-        A level stops at a message that is not taken; the next call tries that one again.
+        A level stops at a message that is not taken; the next call tries that one again. Each call
+        begins with another level, so that none has to wait for the others.
         """
         self.keep()
-        now = self._clock.milliseconds()
-        return sum(self._deliver(level, now, most) for level in self._levels)
+        now, count = self._clock.milliseconds(), 0
+        levels = [*self._levels[self._turn :], *self._levels[: self._turn]]
+        self._turn = (self._turn + 1) % len(levels)
+        for level in levels:
+            if count < most:
+                count += self._deliver(level, now, most - count)
+        return count
 
     def keep(self) -> None:
         """Note as delivered what is on the disk; to be called before the table is written."""
@@ -111,9 +118,14 @@ class ScheduledMessages:
         return min(known, self._queues.max_offset(SCHEDULE_TOPIC, level - 1))
 
     def _entries(self, level: int, count: int) -> list[QueueEntry]:
-        """Return the next entries of a level; goes over those that retention removed."""
-        start = max(self._next[level - 1], self._queues.min_offset(SCHEDULE_TOPIC, level - 1))
-        self._next[level - 1] = start
+        """Return the next entries of a level; those that retention removed are dropped."""
+        start = self._next[level - 1]
+        if start >= self._queues.max_offset(SCHEDULE_TOPIC, level - 1):
+            return []
+        first = self._queues.min_offset(SCHEDULE_TOPIC, level - 1)
+        if first > start:
+            self.dropped += first - start
+            start = self._next[level - 1] = first
         data = self._queues.entries(SCHEDULE_TOPIC, level - 1, start, count)
         return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
 
