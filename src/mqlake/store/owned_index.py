@@ -5,11 +5,13 @@ Upstream: `IndexService`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from mqlake.dispatch.batch import Ints, Longs
 from mqlake.dispatch.index_entries import check_sizes
+from mqlake.errors import DiskError
 from mqlake.formats import index_file
 from mqlake.formats.file_name import index_name, parse_index_name
 from mqlake.formats.index_file import IndexHeader
@@ -127,9 +129,8 @@ class OwnedIndex:
             self._make_next()
             self._roll()
         assert self._last is not None
-        self._last.reserve(count)
-        count -= self._last.room
-        for file in self._next:
+        for file in (self._last, *self._next):
+            file.reserve(max(0, count))
             count -= file.room
         while count > 0:
             self._make_next().reserve(count)
@@ -141,13 +142,18 @@ class OwnedIndex:
             self._directory.make_directory(DIRECTORY)
             self._has_new_names = True
         name = self._new_name()
+        path = f"{DIRECTORY}/{name}"
         size = index_file.file_size(self._sizes.slots, self._sizes.max_entries)
-        file = OwnedIndexFile(
-            name, self._directory.create(f"{DIRECTORY}/{name}", size), self._sizes, _EMPTY
-        )
         self._has_new_names = True
+        file = OwnedIndexFile(name, self._directory.create(path, size), self._sizes, _EMPTY)
+        try:
+            file.reserve(0)
+        except DiskError:
+            file.close()
+            with suppress(DiskError):
+                self._directory.remove(path)
+            raise
         self._next.append(file)
-        file.reserve(0)
         return file
 
     def _new_name(self) -> str:

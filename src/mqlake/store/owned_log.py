@@ -10,7 +10,6 @@ from contextlib import suppress
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
-from mqlake.storage.durable import make_directories
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.segments import DIRECTORY, CommitLog, Segment
@@ -49,6 +48,7 @@ class OwnedCommitLog(CommitLog):
         super().__init__(directory)
         self._size = self.segment_size or settings.mapped_file_size_commit_log
         self._names_made = self._names_synced = 0
+        self._is_directory_new = False
         self._buffer = memoryview(b"")
         self._base = self.end = self.flushed = self.limit
         self._limit = self._room_end = 0
@@ -165,7 +165,9 @@ class OwnedCommitLog(CommitLog):
 
     def _create(self, base: int) -> WritableFile:
         if not self._owned.is_directory(DIRECTORY):
-            make_directories(self._owned, DIRECTORY)
+            # Its name is synced with the file's: a sync that fails there is final.
+            self._owned.make_directory(DIRECTORY)
+            self._is_directory_new = True
         file = self._owned.create(f"{DIRECTORY}/{segment_name(base)}", self._size)
         self._names_made += 1
         return file
@@ -192,11 +194,13 @@ class OwnedCommitLog(CommitLog):
         def done() -> None:
             self.flushed = max(self.flushed, end)
             self._names_synced = max(self._names_synced, names)
+            self._is_directory_new = False
             for base, _ in written[:-1]:
                 # Not closed: another sync may be running. It goes with its last user.
                 self._writing.pop(base, None)
 
         directories = [DIRECTORY] if names != self._names_synced else []
+        directories += [""] if self._is_directory_new else []
         return PendingSync(self._owned, [file for _, file in written], directories, done)
 
     def sync(self) -> None:
@@ -260,7 +264,9 @@ class OwnedCommitLog(CommitLog):
                 file.close()
         if self._segments:
             self._recover_last(self._segments[-1], end)
+        if self._owned.is_directory(DIRECTORY):
             self._owned.sync_directory(DIRECTORY)
+            self._owned.sync_directory("")
 
     def _remove_after(self, end: int) -> None:
         for name in self._owned.names(DIRECTORY):
