@@ -165,6 +165,12 @@ class RecordedDisk:
         """Add a step to the trace."""
         self.trace.append(step)
 
+    def bystander(self) -> RecordedDisk:
+        """Return the same tree for somebody who looks at it, and has no part in its trace."""
+        other = RecordedDisk(None, self.clock)
+        other._root = self._root
+        return other
+
     def abandon(self) -> None:
         """End the process that had the tree: its locks are gone, its files stay as they are."""
         self._owned.clear()

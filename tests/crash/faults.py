@@ -130,7 +130,7 @@ def check_reads(session: FaultySession) -> None:
     store = session.store
     for queue in store.queues.queues():
         least, most = store.queues.min_offset(*queue), store.queues.max_offset(*queue)
-        entries = queue_entries(session.disk, queue)
+        entries = queue_entries(session.disk.bystander(), queue)
         for offset in range(least, most):
             at, size, _ = entries[offset]
             require(bytes(store.log.read(at, size)) in session.history[at], f"{queue} {offset}")

@@ -103,7 +103,7 @@ class Session:
         """Note, from a step of the trace on, the records that were not there before."""
         fresh = [
             found
-            for found in walk(self.disk).records
+            for found in walk(self.disk.bystander()).records
             if found.data not in self.history.get(found.record.physical_offset, ())
         ]
         for found in fresh:
@@ -190,13 +190,13 @@ class Session:
 
     def retain(self, act: Callable[[], object]) -> None:
         """Let the store delete files; all but the last may go."""
-        old = walk(self.disk).records
-        last = int(self.disk.names("commitlog")[-1])
+        old = walk(self.disk.bystander()).records
+        last = int(self.disk.bystander().names("commitlog")[-1])
         for found in old:
             if found.record.physical_offset < last:
                 self.disk.record(Note(Retired(found.record.physical_offset)))
         act()
-        for found in walk(self.disk).records:
+        for found in walk(self.disk.bystander()).records:
             offset = found.record.physical_offset
             self.disk.record(Note(Acknowledged(offset)))
             if offset in self._durable:
