@@ -41,11 +41,14 @@ class CheckpointFile:
         found: the checkpoint when it was opened, all zero where there is none.
         resume: mqlake's resume point then, None where there is none that holds.
         dialect: whose fields are written.
+        position: physical offset before which all is on the disk, says the file; a record starts
+            there. The log must keep the file in which that is.
     """
 
     def __init__(self, directory: OwnedDirectory) -> None:
         self.found, self.resume = Checkpoint(), None
         self.dialect = Dialect.V5_5
+        self.position = 0
         self._directory = directory
         self._data = _read(directory)
         try:
@@ -64,6 +67,7 @@ class CheckpointFile:
             self._fields(reached, is_clean_stop=is_clean_stop), self.dialect, self._resume(reached)
         )
         if data == self._data:
+            self.position = reached.position
             return
         if len(self._data) != checkpoint.SIZE:
             file = create_file(self._directory, CHECKPOINT_NAME, checkpoint.SIZE)
@@ -75,6 +79,7 @@ class CheckpointFile:
         finally:
             file.close()
         self._data = data
+        self.position = reached.position
 
     def _resume(self, reached: Reached) -> ResumePoint:
         return ResumePoint(

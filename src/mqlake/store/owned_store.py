@@ -68,7 +68,7 @@ class OwnedStore:
         self.offsets, self.dispatcher = found.offsets, found.dispatcher
         self.config = ConfigStore(directory, settings, clock)
         self.retention = Retention(
-            directory, self.log, self.queues, self.index, self.dispatcher, settings, clock
+            directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
         )
         self.failure: DiskError | None = None
         self.reads = LiveReads(

@@ -115,7 +115,7 @@ class _Recovery:
         self._checkpoint = CheckpointFile(directory)
         self._point = self._checkpoint.resume
         if self._point is not None and not self._reaches(self._point):
-            self._point = None
+            self._point = self._cut_to(self._point)
         self._dialect = self._checkpoint.dialect = self._find_dialect()
         size = find_file_size(directory, settings.mapped_file_size_consume_queue)
         self._queues = OwnedQueues(directory, size)
@@ -176,6 +176,17 @@ class _Recovery:
             return True
         head = head_at(log, point.last_record)
         return head is not None and point.last_record + head.size <= point.position
+
+    def _cut_to(self, point: ResumePoint) -> ResumePoint | None:
+        """Cut the log to where the checkpoint left it, if the file behind was lost in a crash.
+
+        The disk may have kept later files all the same. Retention removes no file that a
+        checkpoint has not left behind.
+        """
+        if self._is_clean or point.position >= self._log.min_offset:
+            return None
+        self._log.recover_to(point.position)
+        return point
 
     def _find_start(self) -> int:
         """Return where a record starts before which everything is in the queues."""

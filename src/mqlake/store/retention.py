@@ -32,12 +32,12 @@ class Trimmed(Protocol):
         ...
 
 
-class Dispatched(Protocol):
-    """What derives the other files from the log: `Dispatcher`."""
+class Checkpointed(Protocol):
+    """What says from where the next start reads the log: `CheckpointFile`."""
 
     @property
     def position(self) -> int:
-        """Physical offset before which the log has been dispatched."""
+        """Physical offset before which all that follows from the log is on the disk."""
         ...
 
 
@@ -52,7 +52,7 @@ class Retention:
 
     Args:
         queues, index: trimmed after the log.
-        dispatcher: what it has not got to yet is kept.
+        checkpoint: what a start after a crash would read is kept.
         zone: whose hours `deleteWhen` has; this machine's without it.
 
     Raises:
@@ -65,13 +65,13 @@ class Retention:
         log: OwnedCommitLog,
         queues: Trimmed,
         index: Trimmed | None,
-        dispatcher: Dispatched,
+        checkpoint: Checkpointed,
         settings: StoreSettings,
         clock: Clock,
         zone: tzinfo | None = None,
     ) -> None:
         delete_hours(settings)
-        self._directory, self._log, self._dispatcher = directory, log, dispatcher
+        self._directory, self._log, self._checkpoint = directory, log, checkpoint
         self._derived = [queues, index] if index else [queues]
         self._settings, self._clock, self._zone = settings, clock, zone
         self._waiting = 0
@@ -110,7 +110,7 @@ class Retention:
         self.not_writable = not_writable(self._settings, usage)
         now = self._clock.milliseconds()
         is_due = self._is_asked or is_time(self._settings, now, self._zone)
-        needed = min(self._log.flushed, self._dispatcher.position)
+        needed = min(self._log.flushed, self._checkpoint.position)
         plan = plan_log(self._settings, Moment(now, is_due, usage), files, needed)
         self._waiting = min(len(plan.removals), self._settings.delete_file_batch_max)
         self._is_asked = self._is_asked and self._waiting < len(plan.removals)
