@@ -1,14 +1,12 @@
-"""Batches with bytes changed, for as many as asked for: nothing but FormatError may come of it.
+"""Batches with bytes changed: nothing but FormatError may come of reading them.
 
-python -m tests.formats_kafka.mutations [COUNT [SEED]]
+`tests/hostile` has as many read as asked for.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-import sys
-from collections.abc import Sequence
 from struct import pack_into
 
 from mqlake.errors import FormatError
@@ -106,29 +104,3 @@ def read_side_files(data: bytes) -> None:
     ):
         with contextlib.suppress(FormatError):
             decode(data)
-
-
-def run(count: int, seed: int) -> int:
-    """Read `count` changed batches; return how many records came out."""
-    source = random.Random(seed)
-    batches = samples()
-    records = 0
-    for number in range(count):
-        data = mutate(source.choice(batches), source)
-        if number % 2:
-            data = with_good_check_sum(data)
-        records += read_all(data)
-        if number % 16 == 0:
-            read_side_files(data)
-    return records
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Run as a program."""
-    count = int(arguments[0]) if arguments else 1_000_000
-    seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}: {count} changed batches gave {run(count, seed)} records")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

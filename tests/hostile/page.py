@@ -20,12 +20,13 @@ Real records and stores of RocketMQ are mutated: lengths, magics, offsets, count
 boundary values, bits flipped, ranges zeroed, doubled, cut out and cut off, parts of other records
 written over, bodies that imitate records, properties of thousands of parts, topics such as
 `../../x`, chains in circles, files removed, renamed and added. Then what reads them is asked.
+So are batches, logs and partitions of Kafka, and batches that grow to many times their size.
 """
 
 _COUNTING = f"""\
 ### What counts
 
-An input is one mutated record or one mutated file: a segment of eight records of which five were
+An input is one mutated record, batch or file: a segment of eight records of which five were
 mutated counts five, a store counts one, however many of its files were changed, and one more for
 each mutated record in it. Each is made from a seed, so that a violation can be seen again:
 `python -m tests.hostile --target NAME --seed N`.

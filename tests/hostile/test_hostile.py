@@ -1,16 +1,18 @@
-"""Twenty thousand hostile inputs; `make nightly` runs a million."""
+"""Twenty thousand hostile inputs for each system; `make nightly` runs a million for each."""
 
 from __future__ import annotations
 
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from mqlake.formats.record import Fault
 from tests.hostile import fleet, page, stores
+from tests.hostile.__main__ import NIGHTLY
 from tests.hostile.cases import Case, Target
 from tests.hostile.targets import TARGETS, jobs
 from tests.hostile.worker import Worker
@@ -29,12 +31,26 @@ COUNTS = {
     "rebuild-verify": 100,
     "commands": 8,
     "corpus": 1,
+    "kafka-batches": 17_500,
+    "kafka-scan": 1_800,
+    "kafka-scan-bounds-checked": 400,
+    "kafka-partitions": 300,
+    "kafka-bombs": 30,
 }
 
 
 def test_each_target_runs_and_there_are_enough_inputs() -> None:
     assert COUNTS.keys() == TARGETS.keys()
-    assert sum(COUNTS.values()) >= 20_000
+    kafka = sum(count for name, count in COUNTS.items() if name.startswith("kafka"))
+    assert kafka >= 20_000
+    assert sum(COUNTS.values()) - kafka >= 20_000
+
+
+def test_nightly_runs_a_million_for_each_system() -> None:
+    counts: Counter[bool] = Counter()
+    for task in fleet.share_out(NIGHTLY, 1, 1):
+        counts[task.target.startswith("kafka")] += task.count
+    assert min(counts.values()) >= 1_000_000
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -1,18 +1,12 @@
-"""Partitions with bytes changed, for as many as asked for: nothing but MqlakeError may come of it.
+"""Partitions with bytes changed: nothing but MqlakeError may come of reading or recovering them.
 
-    python -m tests.kafka.mutations [COUNT [SEED]]
-
-Each is read under both isolation levels, searched and verified as it is; every eighth one is also
-recovered, and must then be whole.
+`tests/hostile` has as many read as asked for.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-import sys
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from mqlake.errors import MqlakeError
@@ -102,28 +96,3 @@ def recover(files: dict[str, bytes], path: Path) -> None:
             for damage in wrong
             if not damage.reason.startswith(("begins", "says", "unknown compression", "ends at"))
         ] == []
-
-
-def run(count: int, seed: int) -> int:
-    """Read `count` changed partitions; return how many records came out."""
-    source = random.Random(seed)
-    partitions = samples()
-    seen = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for number in range(count):
-            files = change(source.choice(partitions), source)
-            seen += read(files, source)
-            if number % RECOVERED == 0:
-                recover(files, Path(scratch) / str(number))
-    return seen
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Run as a program."""
-    count = int(arguments[0]) if arguments else 100_000
-    seed = int(arguments[1]) if len(arguments) > 1 else random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}: {count} changed partitions gave {run(count, seed)} records")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

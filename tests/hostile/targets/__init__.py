@@ -9,6 +9,7 @@ from tests.hostile.targets import (
     documents,
     index_files,
     jobs,
+    kafka,
     readers,
     records,
     scans,
@@ -27,5 +28,6 @@ TARGETS: dict[str, Target] = {
         *jobs.TARGETS,
         *commands.TARGETS,
         *corpus.TARGETS,
+        *kafka.TARGETS,
     )
 }
