@@ -1,0 +1,278 @@
+"""Making records of many messages: the compiled kernels and their twin, against plain encoding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqlake.dispatch.drafts import FIELDS
+from mqlake.dispatch.encode import (
+    QueueRoute,
+    draft_batch,
+    draft_messages,
+    make_routes,
+    write_records,
+)
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.errors import FormatError
+from mqlake.formats import record
+from mqlake.formats.host import encode_host
+from mqlake.formats.message_batch import decode_batch, encode_batch
+
+NOW = 1_800_000_000_000
+STORE = "127.0.0.1:10911"
+USUAL = {
+    "topic": "T",
+    "body": b"body",
+    "tags": None,
+    "keys": "",
+    "properties": None,
+    "queue_id": 0,
+    "flag": 0,
+    "sys_flag": 0,
+    "born_timestamp": 0,
+    "born_host": "",
+    "reconsume_times": 0,
+    "prepared_transaction_offset": 0,
+    "delay_level": 0,
+    "encoded_properties": None,
+}
+
+
+def message(**changes: Any) -> list[Any]:
+    """Return a message as it is packed."""
+    return [(USUAL | changes)[name] for name in FIELDS]
+
+
+def write(
+    messages: list[Any], kernel: Kernel, room: int = 1 << 16, longest_body: int = 1000
+) -> tuple[list[record.Record], int]:
+    """Write messages of any topics; return the records, and how many messages there were."""
+    drafted = draft_messages(messages, longest_body, kernel)
+    queues = [
+        QueueRoute(7, record.V1_MAGIC, bytes([len(topic)]) + topic)
+        for topic in (messages[row][0].encode() for row in drafted.queue_rows)
+    ]
+    texts = [messages[row][FIELDS.index("born_host")] or STORE for row in drafted.host_rows]
+    routes = make_routes(queues, [encode_host(text) for text in (*texts, STORE)])
+    target = np.zeros(5 + room, np.uint8)
+    reached, end = write_records(target, 5, 5 + room, 1000, drafted.drafts, 0, routes, NOW, kernel)
+    assert not target[end:].any()
+    found: list[record.Record] = []
+    at = 5
+    while at < end:
+        found.append(record.decode(target.data, at))
+        at += found[-1].size
+    assert drafted.drafts.rows[:reached]["size"].tolist() == [one.size for one in found]
+    return found, reached
+
+
+def test_records_are_what_the_format_says(kernel: Kernel) -> None:
+    values = {
+        "topic": "Тема",
+        "body": b"text",
+        "queue_id": 70_000,
+        "flag": -(1 << 31),
+        "sys_flag": 8,
+        "born_timestamp": 5,
+        "born_host": "[fd00:0:0:0:0:0:0:1]:2",
+        "reconsume_times": 300,
+        "prepared_transaction_offset": 1 << 40,
+    }
+    (first, second), _ = write(
+        [
+            message(),
+            message(tags="A", keys=["k", "", "l"], properties={"é": "1"}, delay_level=12, **values),
+        ],
+        kernel,
+    )
+    assert first.physical_offset == 1005
+    assert second == record.decode(
+        record.encode(
+            **values,
+            properties={"é": "1", "KEYS": "k  l", "TAGS": "A", "DELAY": "12"},
+            queue_offset=7,
+            physical_offset=1005 + first.size,
+            store_timestamp=NOW,
+            store_host=STORE,
+        )
+    )
+
+
+def test_queue_offsets_go_on_by_queue_but_not_for_half_messages(kernel: Kernel) -> None:
+    found, _ = write(
+        [
+            message(),
+            message(queue_id=1),
+            message(sys_flag=4),
+            message(),
+            message(sys_flag=12),
+            message(topic="T2", sys_flag=8),
+            message(),
+        ],
+        kernel,
+    )
+    assert [one.queue_offset for one in found] == [7, 7, 0, 8, 0, 7, 9]
+
+
+def test_writing_ends_where_the_next_does_not_fit(kernel: Kernel) -> None:
+    ((one,), _) = write([message()], kernel)
+    for room, count in ((3 * one.size, 3), (3 * one.size - 1, 2), (one.size - 1, 0)):
+        found, reached = write([message()] * 5, kernel, room)
+        assert len(found) == reached == count
+
+
+UNUSUAL: dict[str, Any] = {
+    "another list": ["T"],
+    "no list": None,
+    "a map": {"topic": "T"},
+    "no body": message(body=None),
+    "too long a body": message(body=bytes(1001)),
+    "a topic that is bytes": message(topic=b"T"),
+    "a negative queue": message(queue_id=-1),
+    "a flag of 33 bits": message(flag=1 << 31),
+    "a time of 64 bits": message(born_timestamp=1 << 63),
+    "a boolean": message(queue_id=True),
+    "a fraction": message(flag=1.5),
+    "an inner batch": message(sys_flag=128),
+    "its properties": message(properties={"INNER_NUM": "2"}),
+    "its properties as sent": message(encoded_properties=b"INNER_NUM\x012"),
+    "properties as text": message(encoded_properties="a\x01b\x02"),
+    "long properties": message(encoded_properties=bytes(32768)),
+    "a list of numbers": message(keys=[1]),
+    "nested lists": message(keys=[["k"], {"a": [1, 2]}]),
+    "keys that are none": message(keys=None),
+    "tags with a separator": message(tags="\x02"),
+    "keys with a separator": message(keys=["\x02"]),
+    "a name with a separator": message(properties={"a\x01": "b"}),
+    "an empty value": message(properties={"a": ""}),
+    "an empty name": message(properties={"": "a"}),
+    "a value with a separator": message(properties={"a": "b\x02"}),
+    "a number for a value": message(properties={"a": 1}),
+    "a number for a map": message(properties=5),
+    "a negative delay": message(delay_level=-1),
+    "a time": message(born_timestamp=msgspec.msgpack.Ext(5, b"xyz")),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_is_unusual_is_left_and_what_follows_is_found(name: str, kernel: Kernel) -> None:
+    drafted = draft_messages([message(), UNUSUAL[name], message(flag=3)], 1000, kernel)
+    assert drafted.drafts.rows["regular"].tolist() == [1, 0, 1]
+    assert drafted.drafts.rows["flag"][2] == 3
+    found, reached = write([message(), UNUSUAL[name], message()], kernel)
+    assert (len(found), reached) == (1, 1)
+
+
+def test_a_queue_or_a_host_that_is_not_taken_ends_the_writing(kernel: Kernel) -> None:
+    drafted = draft_messages([message(), message(topic="U", born_host="x")], 1000, kernel)
+    good = QueueRoute(0, record.V1_MAGIC, b"\1T")
+    host = encode_host(STORE)
+    for queue, born in ((good._replace(part=None), host), (good, None)):
+        routes = make_routes([good, queue], [host, born, host])
+        target = np.zeros(1000, np.uint8)
+        reached, _ = write_records(target, 0, 1000, 0, drafted.drafts, 0, routes, NOW, kernel)
+        assert reached == 1
+
+
+TEXTS = st.text(st.sampled_from("ab é\x01\x02𝄞"), max_size=40)
+NUMBERS = st.integers(-(1 << 63), (1 << 64) - 1) | st.sampled_from(
+    [
+        sign * (1 << bits) + more
+        for bits in (7, 8, 15, 16, 31)
+        for sign in (1, -1)
+        for more in (-1, 0)
+    ]
+)
+VALUES = st.none() | st.booleans() | st.floats() | NUMBERS | TEXTS | st.binary(max_size=300)
+FIELDS_OF: dict[str, st.SearchStrategy[Any]] = {
+    "topic": st.sampled_from(["T", "U" * 40]),
+    "body": st.binary(max_size=300),
+    "tags": st.none() | TEXTS,
+    "keys": TEXTS | st.lists(TEXTS, max_size=20),
+    "properties": st.none() | st.dictionaries(TEXTS, TEXTS, max_size=20),
+    "queue_id": st.integers(0, 2),
+    "born_host": st.sampled_from(["", "1.2.3.4:5", "[fd00:0:0:0:0:0:0:1]:2"]),
+    "encoded_properties": st.none() | st.binary(max_size=300),
+    **dict.fromkeys(("flag", "sys_flag", "reconsume_times"), st.integers(-(1 << 31), 1 << 31)),
+    **dict.fromkeys(
+        ("born_timestamp", "prepared_transaction_offset"), st.integers(-(1 << 63), 1 << 63)
+    ),
+    "delay_level": st.integers(-1, 20),
+}
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Any:
+    if draw(st.integers(0, 20)) == 0:
+        return draw(VALUES | st.lists(VALUES, max_size=20))
+    values = {name: draw(FIELDS_OF[name]) for name in FIELDS}
+    if draw(st.booleans()):
+        values[draw(st.sampled_from(FIELDS))] = draw(VALUES | st.lists(VALUES, max_size=20))
+    return list(values.values())
+
+
+@settings(deadline=None)
+@given(st.lists(messages(), max_size=20), st.integers(0, 5000))
+def test_the_twins_agree_on_any_messages(found: list[Any], room: int) -> None:
+    answers = []
+    for name in ("compiled", "reference"):
+        kernel = load(name)
+        drafted = draft_messages(found, 250, kernel)
+        rows = drafted.drafts.rows
+        queues = [QueueRoute(3, record.V1_MAGIC, b"\1T") for _ in drafted.queue_rows]
+        hosts = [encode_host("1.2.3.4:5")] * (len(drafted.host_rows) + 1)
+        routes = make_routes(queues, hosts)
+        target = np.zeros(room, np.uint8)
+        first, outcome = 0, list[tuple[int, int]]()
+        while first < len(rows):
+            to = outcome[-1][1] if outcome else 0
+            outcome.append(
+                write_records(target, to, room, 77, drafted.drafts, first, routes, NOW, kernel)
+            )
+            first = outcome[-1][0] + 1
+        answers.append(
+            (
+                drafted.queue_rows,
+                drafted.host_rows,
+                rows["regular"].tolist(),
+                outcome,
+                target.tobytes(),
+            )
+        )
+    assert answers[0] == answers[1]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_batches_are_laid_out_as_they_are_read(data: st.DataObject) -> None:
+    parts = st.tuples(
+        st.integers(-(1 << 31), (1 << 31) - 1), st.binary(max_size=9), st.binary(max_size=9)
+    )
+    body = bytearray(encode_batch(data.draw(st.lists(parts, max_size=5))))
+    for _ in range(data.draw(st.integers(0, 2))):
+        if body:
+            body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    mutated = bytes(body[: data.draw(st.integers(0, len(body)) | st.just(len(body)))])
+    try:
+        expected = list(decode_batch(mutated))
+    except FormatError:
+        expected = None
+    for name in ("compiled", "reference"):
+        drafts = draft_batch(mutated, load(name))
+        assert (drafts is None) == (expected is None)
+        if drafts and expected is not None:
+            rows, source = drafts.rows, drafts.source.tobytes()
+            assert rows["regular"].all()
+            assert rows["flag"].tolist() == [part.flag for part in expected]
+            for row, part in zip(rows, expected, strict=True):
+                for what in ("body", "properties"):
+                    at, length = int(row[f"{what}_at"]), int(row[f"{what}_length"])
+                    start = getattr(part, f"{what}_at")
+                    assert length == getattr(part, f"{what}_length")
+                    assert source[at : at + length] == mutated[start : start + length]
