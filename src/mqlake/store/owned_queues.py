@@ -144,7 +144,7 @@ class OwnedQueues:
         self.file(path).write(at, data)
         self._dirty[path] = None
         if self.end_before is not None:
-            self._note_names(parent(path))
+            self._note_names(path.rpartition("/")[0])
 
     def make_file(self, queue: OwnedQueue, base: int) -> None:
         """Make the file of a queue that begins at byte `base` of it."""
@@ -180,7 +180,7 @@ class OwnedQueues:
 
     def _note_names(self, path: str) -> None:
         """Note that the names of a directory, and its own, have to be synced."""
-        while path:
+        while path and path not in self._new_names:
             self._new_names[path] = None
             path = parent(path)
         self._new_names[""] = None
