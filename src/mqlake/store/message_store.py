@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
@@ -23,7 +23,7 @@ from mqlake.store.put_result import PutError, PutResult, PutStatus
 from mqlake.store.recovery import Progress
 from mqlake.store.services import Job
 from mqlake.store.settings import StoreSettings, make_settings
-from mqlake.store.tail import follow
+from mqlake.store.tail import Following
 from mqlake.store.transactions import Ended
 
 # Seconds after a put until it is dispatched, unless more puts bring that forward.
@@ -261,7 +261,7 @@ class MessageStore(Answers):
         offset: int | Mapping[int, int] | None = None,
         *,
         tags: str | None = None,
-    ) -> AsyncGenerator[Record]:
+    ) -> Following:
         """Yield the messages of a topic as they arrive, each queue in its order.
 
         Ends when the store is closed. It begins when it is called, not when it is first awaited.
@@ -271,7 +271,7 @@ class MessageStore(Answers):
             offset: where to begin, in each queue or by queue; without it, behind what is there now.
             tags: an expression such as "TagA || TagB".
         """
-        return follow(self.core.reads.tail(topic, queue_ids, offset, tags=tags))
+        return Following(self.core.reads.tail(topic, queue_ids, offset, tags=tags))
 
     # Services
 

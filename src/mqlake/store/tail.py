@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from mqlake.formats.record import Record
 from mqlake.store.results import Status
@@ -99,21 +99,33 @@ def _nobody() -> None:
     """Wake nobody: the tail is not being followed yet."""
 
 
-async def follow(tail: Tail) -> AsyncGenerator[Record]:
+class Following:
     """Yield the messages of a tail, without end until the store is closed.
 
-    In between, other tasks have their turn, however much there is to read.
+    In between, other tasks have their turn, however much there is to read. Waiting may be
+    cancelled, and taken up again.
     """
-    event = asyncio.Event()
-    tail.wake = event.set
-    while tail.is_open:
-        event.clear()
-        while tail.is_open and tail.is_behind:
-            for record in tail.read().records:
-                yield record
+
+    def __init__(self, tail: Tail) -> None:
+        self._tail = tail
+        self._records: Iterator[Record] = iter(())
+        self._event = asyncio.Event()
+        tail.wake = self._event.set
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        while (record := next(self._records, None)) is None:
             await asyncio.sleep(0)
-        if tail.is_open:
-            await event.wait()
+            if not self._tail.is_open:
+                raise StopAsyncIteration
+            self._event.clear()
+            if self._tail.is_behind:
+                self._records = iter(self._tail.read().records)
+            else:
+                await self._event.wait()
+        return record
 
 
 def follow_blocking(
