@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
 from mqlake.formats.kafka.batch import CONTROL, MAGIC_V2, MAX_INT, TRANSACTIONAL, Batch
-from mqlake.kafka.errors import OffsetOverflowError
+from mqlake.kafka.errors import OffsetOverflowError, TransactionStateError
 from mqlake.kafka.index_builder import IndexBuilder
 from mqlake.kafka.kernel import is_compiled
 from mqlake.kafka.leader_epochs import LeaderEpochs
@@ -91,26 +91,49 @@ class Recovery:
             self._transactions.append(aborted)
 
     def _take_in_rows(self, rows: BatchColumns) -> None:
-        if not self._is_plain(rows):
-            from mqlake.kafka.batch_scan import each
-
-            for batch in each(rows):
+        if not self._are_in_range(rows):
+            for batch in _each(rows):
                 self._take_in(batch)
                 if self.fault is not None:
                     return
             return
-        self._index.add_rows(rows)
-        self._epochs.take_in_rows(rows)
-        self._producers.update_rows(rows)
-        self.valid = int(rows["position"][-1]) + int(rows["size"][-1])
+        count, error = self._update_producers(rows)
+        taken = rows[:count]
+        self._index.add_rows(taken)
+        self.valid = int(taken["position"][-1]) + int(taken["size"][-1])
+        self._epochs.take_in_rows(taken)
+        if isinstance(error, TransactionStateError):
+            raise error
+        self.fault = None if error is None else str(error)
 
-    def _is_plain(self, rows: BatchColumns) -> bool:
-        """Say whether nothing but the order of the batches can be wrong with them."""
+    def _update_producers(
+        self, rows: BatchColumns
+    ) -> tuple[int, FormatError | TransactionStateError | None]:
+        """Bring the producers forward; return how many batches count, and what the last one has."""
+        is_plain = not (rows["attributes"] & (TRANSACTIONAL | CONTROL)).any()
+        if is_plain and not self._producers.has_open_transaction():
+            self._producers.update_rows(rows)
+            return len(rows), None
+        for number, batch in enumerate(_each(rows)):
+            try:
+                aborted = self._producers.update(batch, self._log.records)
+            except (FormatError, TransactionStateError) as error:
+                return number + 1, error
+            if aborted is not None:
+                self._transactions.append(aborted)
+        return len(rows), None
+
+    def _are_in_range(self, rows: BatchColumns) -> bool:
+        """Say whether all offsets can be in the segment, and all batches know their producers."""
         offsets = rows["last_offset"]
         return (
-            not self._producers.has_open_transaction()
-            and not (rows["attributes"] & (TRANSACTIONAL | CONTROL)).any()
-            and int(rows["magic"].min()) >= MAGIC_V2
+            int(rows["magic"].min()) >= MAGIC_V2
             and int(offsets.min()) >= self._base_offset
             and int(offsets.max()) <= self._base_offset + MAX_INT
         )
+
+
+def _each(rows: BatchColumns) -> list[Batch]:
+    from mqlake.kafka.batch_scan import each
+
+    return each(rows)
