@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch import index_entries, queue_entries
+from mqlake.dispatch import encode, index_entries, kernel, queue_entries
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan
 from mqlake.formats import record
+from mqlake.formats.host import V4_SIZE
 from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
 from mqlake.storage.memory import MemoryFile
 
 
-def load(*, export: bool = True) -> None:
-    """Call each kernel once, on a log of one message; those for Arrow columns if `export`."""
+def load(*, export: bool = True, append: bool = True) -> None:
+    """Call each kernel once, on a log of one message.
+
+    Args:
+        export: also those for Arrow columns.
+        append: also those that make records.
+    """
     properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
     message = record.encode(physical_offset=1, topic="T", body=b"warm up", properties=properties)
     # The search for a record, behind a byte that is none, is a kernel of its own.
@@ -27,6 +33,16 @@ def load(*, export: bool = True) -> None:
         if export:
             _export(batch)
         _index(batch)
+    if append:
+        _append()
+
+
+def _append() -> None:
+    kernels = kernel.load()
+    drafted = encode.draft_messages([], 0, kernels)
+    routes = encode.make_routes([], [bytes(V4_SIZE)])
+    encode.write_records(np.empty(0, np.uint8), 0, 0, 0, drafted.drafts, 0, routes, 0, kernels)
+    encode.draft_batch(b"", kernels)
 
 
 def _export(batch: Batch) -> None:
