@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
 from mqlake.errors import DiskError
-from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
 from mqlake.store.message import Message, MessageBatch
