@@ -24,8 +24,18 @@ def test_reading(capsys: pytest.CaptureFixture[str]) -> None:
     assert "PartitionName(topic='txn-open'" in capsys.readouterr().out
 
 
+def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    text = programs()[1].replace("/var/lib/kafka/logs", str(golden_kafka.log_directory()))
+    exec(compile(text, str(PAGE), "exec"), {})
+    with LogDirectory(LocalDirectory(golden_kafka.log_directory())).partition(
+        "plain-none", 0
+    ) as partition:
+        total = sum(len(record.value or b"") for record in partition.records())
+    assert capsys.readouterr().out == f"{total} bytes of values\n"
+
+
 def test_writing(tmp_path: Path) -> None:
-    exec(compile(programs()[1], str(PAGE), "exec"), {"path": tmp_path})
+    exec(compile(programs()[2], str(PAGE), "exec"), {"path": tmp_path})
     with LogDirectory(LocalDirectory(tmp_path)).partition("topic", 0) as partition:
         [record] = partition.records()
         assert (
