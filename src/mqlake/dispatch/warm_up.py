@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch import encode, index_entries, kernel, queue_entries
+from mqlake.dispatch import decode, encode, index_entries, kernel, queue_entries, queue_read
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan
-from mqlake.formats import record
+from mqlake.formats import consume_queue, record
+from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.host import V4_SIZE
 from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
 from mqlake.storage.memory import MemoryFile
 
 
-def load(*, export: bool = True, append: bool = True) -> None:
+def load(*, export: bool = True, live: bool = True) -> None:
     """Call each kernel once, on a log of one message.
 
     Args:
         export: also those for Arrow columns.
-        append: also those that make records.
+        live: also those of a live store, which make records, and read a queue's.
     """
     properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
     message = record.encode(physical_offset=1, topic="T", body=b"warm up", properties=properties)
@@ -33,8 +34,9 @@ def load(*, export: bool = True, append: bool = True) -> None:
         if export:
             _export(batch)
         _index(batch)
-    if append:
+    if live:
         _append()
+        _read(message)
 
 
 def _append() -> None:
@@ -43,6 +45,17 @@ def _append() -> None:
     routes = encode.make_routes([], [bytes(V4_SIZE)])
     encode.write_records(np.empty(0, np.uint8), 0, 0, 0, drafted.drafts, 0, routes, 0, kernels)
     encode.draft_batch(b"", kernels)
+
+
+def _read(message: bytes) -> None:
+    entry = consume_queue.encode(QueueEntry(0, len(message), 0))
+    buffer, entries = (np.frombuffer(data, np.uint8) for data in (message, entry))
+    rows, kernels = np.zeros((4, 1), np.int64), kernel.load()
+    part, limits = queue_read.Part(buffer, 0, 0, len(message)), queue_read.Limits(0, 0, 1, 1)
+    kernels.follow(entries, 0, part, queue_read.wanted("T", 0), limits, rows)
+    rows[queue_read.SIZE] = len(message)
+    decode.decode(buffer, rows[queue_read.AT], rows[queue_read.SIZE], kernels)
+    kernels.message_columns(buffer, rows[queue_read.AT], rows[queue_read.SIZE], 0)
 
 
 def _export(batch: Batch) -> None:

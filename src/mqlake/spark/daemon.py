@@ -18,7 +18,7 @@ def preload() -> None:
     try:
         importlib.import_module("pyspark.worker")
         # Not those for Arrow: pyarrow starts threads, which a process that forks should not have.
-        importlib.import_module("mqlake.dispatch.warm_up").load(export=False, append=False)
+        importlib.import_module("mqlake.dispatch.warm_up").load(export=False, live=False)
     except Exception as error:  # noqa: BLE001  a daemon that does not start says less than a task that fails
         sys.stderr.write(f"kernels are not preloaded: {error}\n")
     # Spark's daemon collects garbage after each task: 30 ms with Numba's objects, nothing when they

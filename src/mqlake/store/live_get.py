@@ -166,7 +166,7 @@ class _Walk:
             for queue_offset, offset, _, fault in rows[:, missing].T.tolist():
                 self._skip(queue_offset, offset, fault)
             self._misses_last = bool(missing[-1]) and int(rows[QUEUE_OFFSET, -1]) == last
-            rows = rows[:, ~missing]
+            rows = rows.compress(~missing, axis=1)  # contiguous, as kernels are compiled for
         self.messages, self._bytes = followed.messages, followed.bytes
         if not rows.shape[1]:
             return True
