@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import java, kafka, key_lookup, memory, rebuild, startup, verify
+from benchmarks import java, kafka, key_lookup, live_store, memory, rebuild, startup, verify
 from benchmarks.bench import Bench, say
 from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
@@ -27,8 +27,9 @@ MEASURES = {
     "kafka_recover": kafka.measure_recovery,
     "kafka_cold_start": kafka.measure_cold_start,
     "kafka_verify": kafka.measure_verification,
+    **live_store.MEASURES,
 }
-NEED_JAVA = {"key_lookup", "kafka_recover", "kafka_cold_start"}
+NEED_JAVA = {"key_lookup", "kafka_recover", "kafka_cold_start", *live_store.MEASURES}
 FULL_SIZE = 1 << 30
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"

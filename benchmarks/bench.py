@@ -72,6 +72,8 @@ class Bench:
         log = self.directory / f"{name}.stderr"
         if name == "java":
             return java.start(log)
+        if name == "live":
+            return Peer(name, [sys.executable, "-m", "benchmarks.live_store.peer"], log)
         return Peer(name, [sys.executable, "-m", "benchmarks.python_peer", name], log)
 
     def store(self, record_size: int, segments: int = 1) -> Store:

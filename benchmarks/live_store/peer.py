@@ -1,0 +1,127 @@
+"""mqlake's live store as a process that is measured: `python -m benchmarks.live_store.peer`.
+
+Answers the same requests as the JVM of `tests/peer/rocketmq/`, with the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.live_store.puts import PutLoad, put_waiting
+from mqlake.errors import MqlakeError
+from mqlake.store.blocking import BlockingMessageStore
+from mqlake.store.live_result import LiveGetResult
+from mqlake.store.message import Message
+
+A_CALL = 32
+QUIET_SECONDS = 2
+WAYS: dict[str, Callable[[LiveGetResult], int]] = {
+    "bytes": lambda result: sum(map(len, result.raw)),
+    "decoded": lambda result: sum(record.queue_offset for record in result.records),
+    "arrow": lambda result: int(result.to_arrow()["queueOffset"].to_numpy().sum()),
+}
+
+Answer = dict[str, Any]
+
+
+class Peer:
+    """At most one open store."""
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._settings: dict[str, object] = {}
+        self._open_store: BlockingMessageStore | None = None
+
+    @property
+    def store(self) -> BlockingMessageStore:
+        assert self._open_store is not None, "no store is open"
+        return self._open_store
+
+    def open(self, path: str, settings: str) -> Answer:
+        """Open a store, until all is dispatched."""
+        self._path, self._settings = path, json.loads(settings)
+        begin = time.perf_counter()
+        self._open_store = BlockingMessageStore.open(path, self._settings)
+        seconds = time.perf_counter() - begin
+        queues = self.store.core.queues
+        ranges = [(queues.min_offset(*each), queues.max_offset(*each)) for each in queues.queues()]
+        return {"seconds": seconds, "messages": sum(end - start for start, end in ranges)}
+
+    def close(self) -> Answer:
+        """Close the store."""
+        self.store.close()
+        self._open_store = None
+        return {}
+
+    def put_load(self, load: str) -> Answer:
+        """Put a load of messages."""
+        words = json.loads(load)
+        if waiting := words.pop("waiting", 0):
+            self.close()
+            answer = put_waiting(self._path, self._settings, waiting, **words)
+            self.open(self._path, json.dumps(self._settings))
+            return answer
+        return PutLoad(self.store, **words).run()
+
+    def scan(self, way: str) -> Answer:
+        """Pull all queues, 32 messages a call, in a form that is one of WAYS."""
+        store, add = self.store, WAYS[way]
+        messages = total = 0
+        begin = time.perf_counter()
+        for topic in store.topics():
+            for queue_id in store.queues(topic):
+                offset, end = store.queue(topic, queue_id)
+                while offset < end:
+                    result = store.get(topic, queue_id, offset, A_CALL)
+                    assert len(result), (result.status, topic, queue_id, offset)
+                    messages += len(result)
+                    total += add(result)
+                    offset = result.next_offset
+        return {"seconds": time.perf_counter() - begin, "messages": messages, "sum": total}
+
+    def roll(self, count: str) -> Answer:
+        """Put messages until so many more files of the log have begun; count what is open."""
+        log = self.store.core.log
+        message = Message("topic-0", bytes(log.file_size // 2))
+        for _ in range(int(count)):
+            end = log.end // log.file_size
+            while log.end // log.file_size == end:
+                self.store.put(message)
+        with self.store.lock:
+            self.store.core.checkpoint()
+        time.sleep(QUIET_SECONDS)  # a sync that another thread began holds its files
+        mappings = Path("/proc/self/maps").read_bytes().count(b"\n")
+        return {"descriptors": len(os.listdir("/proc/self/fd")), "mappings": mappings}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    # What libraries print must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    peer = Peer()
+    requests: dict[str, Callable[..., Answer]] = {
+        "open": peer.open,
+        "put-load": peer.put_load,
+        "scan": peer.scan,
+        "roll": peer.roll,
+        "close": peer.close,
+    }
+    for line in sys.stdin:
+        name, *words = line.rstrip("\n").split("\t")
+        try:
+            answer = requests[name](*words)
+        except MqlakeError as error:
+            answer = {"error": str(error)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

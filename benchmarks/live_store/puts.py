@@ -1,0 +1,118 @@
+"""Put messages as a program would, and watch how far the dispatch is behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mqlake.store.blocking import BlockingMessageStore
+from mqlake.store.message import Message
+from mqlake.store.message_store import MessageStore
+
+TAG = "TagA"
+SAMPLE_SECONDS = 0.002
+
+Answer = dict[str, Any]
+
+
+@dataclass
+class PutLoad:
+    """The load of `tests/peer/rocketmq/PutLoad.java` on one thread that waits for each answer."""
+
+    store: BlockingMessageStore
+    messages: int
+    body: int
+    topics: int = 1
+    queues: int = 8
+    perCall: int = 1  # noqa: N815
+    last_put: int = 0
+
+    def run(self) -> Answer:
+        """Return seconds until all was put and until all was dispatched, and how far it lagged."""
+        behind: list[int] = []
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(behind, done))
+        begin = time.perf_counter()
+        watcher.start()
+        if self.perCall == 1:
+            self._put()
+        else:
+            self._put_many()
+        seconds = time.perf_counter() - begin
+        behind_bytes = self._behind_bytes()
+        done.set()
+        while self._behind_bytes():
+            time.sleep(0.0005)
+        dispatched = time.perf_counter() - begin
+        watcher.join()
+        return {
+            "seconds": seconds,
+            "dispatched": dispatched,
+            "behindBytes": behind_bytes,
+            "behindMilliseconds": behind,
+        }
+
+    def _put(self) -> None:
+        body, queues, topics = random.Random(1).randbytes(self.body), self.queues, self.topics
+        put = self.store.put
+        for number in range(self.messages):
+            result = put(
+                Message(
+                    f"topic-{number // queues % topics}",
+                    body,
+                    tags=TAG,
+                    keys=f"key-{number}",
+                    queue_id=number % queues,
+                )
+            )
+            self.last_put = result.store_timestamp
+
+    def _put_many(self) -> None:
+        body, queues, topics = random.Random(1).randbytes(self.body), self.queues, self.topics
+        for call, first in enumerate(range(0, self.messages, self.perCall)):
+            topic, queue_id = f"topic-{call // queues % topics}", call % queues
+            results = self.store.put_many(
+                [
+                    Message(topic, body, tags=TAG, keys=f"key-{number}", queue_id=queue_id)
+                    for number in range(first, min(first + self.perCall, self.messages))
+                ]
+            )
+            assert all(result.is_ok for result in results), results
+            self.last_put = results[-1].store_timestamp
+
+    def _watch(self, behind: list[int], done: threading.Event) -> None:
+        dispatcher = self.store.core.dispatcher
+        while not done.wait(SAMPLE_SECONDS):
+            late = self.last_put - dispatcher.last_record.store_timestamp
+            behind.append(max(0, late) if self._behind_bytes() else 0)
+
+    def _behind_bytes(self) -> int:
+        core = self.store.core
+        return core.log.end - core.dispatcher.position
+
+
+def put_waiting(
+    path: str, settings: dict[str, object], waiting: int, messages: int, body: int
+) -> Answer:
+    """Put messages by so many tasks of an event loop, each of which waits for its answers."""
+    content = random.Random(1).randbytes(body)
+
+    async def put(store: MessageStore, numbers: Iterator[int]) -> None:
+        for number in numbers:
+            await store.put(
+                Message("topic-0", content, tags=TAG, keys=f"key-{number}", queue_id=number % 8)
+            )
+
+    async def run() -> float:
+        async with MessageStore.open(path, settings) as store:
+            begin = time.perf_counter()
+            numbers = iter(range(messages))
+            await asyncio.gather(*(put(store, numbers) for _ in range(waiting)))
+            return time.perf_counter() - begin
+
+    return {"seconds": asyncio.run(run())}
