@@ -5,9 +5,10 @@ Upstream: `DefaultMessageStore.asyncPutMessage`, `CommitLog.asyncPutMessage`, `M
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
+from struct import Struct
 from struct import error as StructError  # noqa: N812
+from zlib import crc32
 
 from mqlake.errors import DiskError
 from mqlake.formats import record, sys_flag
@@ -29,7 +30,10 @@ from mqlake.store.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
 
 _HEADS = tuple(zip(record.HEADS, record.HEAD_SIZES, strict=True))
-_LENGTH_SIZE = 2
+_LENGTH = Struct(">H")
+_LENGTH_SIZE = _LENGTH.size
+_CRC_MASK = record.CRC_MASK
+_OK = PutStatus.PUT_OK
 _UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _NOT_APPENDING = -1
 _FEWEST_AT_ONCE = 8
@@ -105,45 +109,43 @@ class Appender:
             self._since = _NOT_APPENDING
 
     def _put(self, message: Message) -> PutResult:
-        checks, body = self._checks, message.body
-        store_host = checks.store_host
-        topic = self._topic(message.topic, message.queue_id)
+        queue = message.topic, message.queue_id
+        topic, body, checks = self._topic(*queue), message.body, self._checks
         properties = encode_properties(message)
-        sender = checks.sender(message.born_host)
-        flags = message.sys_flag & NO_HOST_BITS | sender.host_bits
-        head, head_size = _HEADS[sender.host_bits >> 4]
+        born_host, host_bits = checks.sender(message.born_host)
+        head, head_size = _HEADS[host_bits >> 4]
         size = head_size + len(body) + len(topic.data) + _LENGTH_SIZE + len(properties)
         checks.sizes(len(body), size)
-        queue = message.topic, message.queue_id
+        flags = message.sys_flag & NO_HOST_BITS | host_bits
         is_queued = not flags & _UNQUEUED_BIT
         queue_offset = self._table.get(queue, 0) if is_queued else 0
         now = self._since = self._clock.milliseconds()
         physical_offset = self._log.offset_for(size)
         try:
-            head = head.pack(
+            data = head.pack(
                 size,
                 topic.magic,
-                zlib.crc32(body) & record.CRC_MASK,
-                message.queue_id,
+                crc32(body) & _CRC_MASK,
+                queue[1],
                 message.flag,
                 queue_offset,
                 physical_offset,
                 flags,
                 message.born_timestamp or now,
-                sender.host,
+                born_host,
                 now,
-                store_host,
+                checks.store_host,
                 message.reconsume_times,
                 message.prepared_transaction_offset,
                 len(body),
             )
         except StructError as error:
             raise illegal(f"a value does not fit into its field: {error}") from None
-        properties_length = len(properties).to_bytes(_LENGTH_SIZE, "big")
-        self._log.append(b"".join((head, body, topic.data, properties_length, properties)))
+        length = _LENGTH.pack(len(properties))
+        self._log.append(b"".join((data, body, topic.data, length, properties)))
         if is_queued:
             self._table[queue] = queue_offset + 1
-        return PutResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, now, 1, store_host)
+        return PutResult(_OK, physical_offset, size, queue_offset, now, 1, checks.store_host)
 
     def _topic(self, topic: str, queue_id: int) -> TopicPart:
         if self._checks.refusal is not None:

@@ -20,7 +20,11 @@ from mqlake.store.put_result import PutResult, PutStatus
 from mqlake.store.settings import BrokerRole, StoreSettings
 
 _INNER_NUM = properties.INNER_NUM.encode()
-_PAIR_END = properties.PROPERTY_SEPARATOR
+_PAIR_END, _KEY_SEPARATOR = properties.PROPERTY_SEPARATOR, properties.KEY_SEPARATOR
+_KEYS, _TAGS, _DELAY = (
+    f"{name}{properties.NAME_VALUE_SEPARATOR}"
+    for name in (properties.KEYS, properties.TAGS, properties.DELAY)
+)
 NO_HOST_BITS = ~(sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6)
 _MOST_CACHED = 4096
 
@@ -155,14 +159,14 @@ def encode_properties(message: Message) -> bytes:
 def _encode_attributes(message: Message) -> bytes:
     keys, tags = message.keys, message.tags
     if not isinstance(keys, str):
-        keys = properties.KEY_SEPARATOR.join(keys)
-    text = f"{properties.KEYS}\x01{keys}\x02" if keys else ""
+        keys = _KEY_SEPARATOR.join(keys)
+    text = f"{_KEYS}{keys}{_PAIR_END}" if keys else ""
     if tags:
-        text = f"{text}{properties.TAGS}\x01{tags}\x02"
-    if text.count(_PAIR_END) != bool(keys) + bool(tags):
+        text += f"{_TAGS}{tags}{_PAIR_END}"
+    if text.count(_PAIR_END) != (1 if keys else 0) + (1 if tags else 0):
         raise FormatError("neither tags nor keys can hold the character U+0002")
     if message.delay_level:
-        text = f"{text}{properties.DELAY}\x01{message.delay_level}\x02"
+        text += f"{_DELAY}{message.delay_level}{_PAIR_END}"
     data = text.encode()
     # Of equal names readers take the last.
     return properties.encode_pairs(message.properties) + data if message.properties else data
