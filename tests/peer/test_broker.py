@@ -1,0 +1,117 @@
+"""A RocketMQ broker goes on with delays and transactions of mqlake's, and the reverse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqlake.formats.record import Record
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.message import Message
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.put_result import PutResult
+from mqlake.store.reader import StoreReader
+from mqlake.store.settings import make_settings
+from mqlake.store.transaction_messages import CHECK_TIMES, HALF_TOPIC
+from mqlake.store.transactions import CheckBack, EndStatus
+from tests.peer.java_build import JavaMissingError
+from tests.peer.rocketmq_broker import Broker
+
+pytestmark = pytest.mark.peer
+
+WAIT = 90
+"""Seconds until a broker must have done what it does every second."""
+
+SIZES: dict[str, Any] = {
+    "mappedFileSizeCommitLog": 1 << 20,
+    "mappedFileSizeConsumeQueue": 20_000,
+    "maxHashSlotNum": 1000,
+    "maxIndexNum": 4000,
+}
+EVERY_SECOND = {"transactionTimeOut": 1000, "transactionCheckInterval": 1000}
+
+
+def open_store(path: Path) -> OwnedStore:
+    return OwnedStore.open(LocalOwnedDirectory(path), make_settings(SIZES | EVERY_SECOND))
+
+
+def records(path: Path, topic: str) -> list[Record]:
+    with StoreReader.open(path) as reader:
+        return [
+            record
+            for queue_id in reader.queues(topic)
+            for record in reader.get(topic, queue_id, 0, max=1000).records
+        ]
+
+
+def run_broker(path: Path, directory: Path, until: Callable[[], bool]) -> None:
+    """Let a broker work on a store until something has happened, then stop it."""
+    directory.mkdir()
+    try:
+        broker = Broker(path, directory, SIZES | EVERY_SECOND)
+    except JavaMissingError as reason:
+        pytest.skip(f"without the real RocketMQ: {reason}")
+    end = time.monotonic() + WAIT
+    with broker:
+        while not until():
+            broker.check()
+            assert time.monotonic() < end, "the broker does not go on"
+            time.sleep(0.2)
+
+
+def test_delays_and_transactions_move_both_ways(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    path.mkdir()
+    store = open_store(path)
+    store.config.topics.ensure("T", 4)
+    for number in range(3):
+        delayed = Message("T", b"delayed %d" % number, queue_id=number, delay_level=1)
+        assert store.put(delayed).is_ok
+    transactions = store.transactions
+    names = ("committed", "rolled back", "open", "left")
+    halves: dict[str, PutResult] = {
+        name: transactions.prepare(Message("T", name.encode(), queue_id=3), "PG") for name in names
+    }
+    for name, commit in (("committed", True), ("rolled back", False)):
+        at = halves[name]
+        ended = transactions.end(at.physical_offset, at.queue_offset, "PG", commit=commit)
+        assert ended.status is EndStatus.OK
+    store.close()
+
+    def asked() -> bool:
+        times = [record.properties.get(CHECK_TIMES) for record in records(path, HALF_TOPIC)]
+        return len(records(path, "T")) >= 4 and "2" in times
+
+    run_broker(path, tmp_path / "first", asked)
+    bodies = [record.body for record in records(path, "T")]
+    assert sorted(bodies) == [b"committed", b"delayed 0", b"delayed 1", b"delayed 2"]
+    copies = {record.body for record in records(path, HALF_TOPIC)[len(names) :]}
+    assert copies == {b"open", b"left"}, "those that ended are not asked for"
+
+    store = open_store(path)
+    questions: list[CheckBack] = []
+    store.transactions.on_check = questions.append
+    assert store.scheduled.deliver() == 0, "what was delivered there is not delivered here"
+    store.transactions.check()
+    assert {question.half.body for question in questions} == {b"open", b"left"}
+    for question in questions:
+        if question.half.body == b"open":
+            half = question.half
+            ended = store.transactions.end(
+                half.physical_offset, half.queue_offset, "PG", commit=True, is_answer=True
+            )
+            assert ended.status is EndStatus.OK
+    store.tick()
+    store.close()
+    count = len(records(path, HALF_TOPIC))
+
+    def asked_again() -> bool:
+        return len(records(path, HALF_TOPIC)) >= count + 2
+
+    run_broker(path, tmp_path / "second", asked_again)
+    assert {record.body for record in records(path, HALF_TOPIC)[count:]} == {b"left"}
+    assert [record.body for record in records(path, "T")].count(b"open") == 1
