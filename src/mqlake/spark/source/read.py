@@ -66,7 +66,7 @@ def _scan(directory: Directory, piece: Piece, losses: _Losses) -> Iterator[Batch
             exact=True,
             want=Want.EXPORT,
             limit=piece.end,
-            window=min(WINDOW, piece.end - piece.start),
+            window=_window(piece.end - piece.start),
         )
         for batch in scan:
             losses.damaged(piece, scan.gaps)
@@ -76,6 +76,11 @@ def _scan(directory: Directory, piece: Piece, losses: _Losses) -> Iterator[Batch
             losses.cut(piece, scan.stop)
     finally:
         file.close()
+
+
+def _window(length: int) -> int:
+    """Return the window for a piece: one of a few sizes, for buffers are kept by size."""
+    return min(WINDOW, 1 << max(16, (length - 1).bit_length()))
 
 
 def _put_together(batches: Iterable[Any]) -> Iterator[Any]:
