@@ -19,7 +19,7 @@ from mqlake.store.message import Message, MessageBatch
 from mqlake.store.put_result import PutResult, PutStatus
 from mqlake.store.settings import BrokerRole, StoreSettings
 
-_INNER_NUM = properties.INNER_NUM.encode()
+_INNER_NUM, _INNER_BATCH = properties.INNER_NUM.encode(), sys_flag.INNER_BATCH
 _PAIR_END, _KEY_SEPARATOR = properties.PROPERTY_SEPARATOR, properties.KEY_SEPARATOR
 _KEYS, _TAGS, _DELAY = (
     f"{name}{properties.NAME_VALUE_SEPARATOR}"
@@ -137,17 +137,16 @@ def encode_properties(message: Message) -> bytes:
         Refusal: MESSAGE_ILLEGAL: not storable, or those of an inner batch, which needs another
             kind of queue; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes.
     """
+    if message.sys_flag & _INNER_BATCH:
+        raise _inner_batch()
     data = message.encoded_properties
-    if data is None:
-        try:
+    try:
+        if data is None:
             data = _encode_attributes(message)
-        except (FormatError, UnicodeEncodeError) as error:
-            raise illegal(f"properties: {error}") from None
-    is_inner_batch = message.sys_flag & sys_flag.INNER_BATCH
-    if is_inner_batch or (
-        _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data)
-    ):
-        raise illegal("inner batches need batch consume queues, which this store does not have")
+        elif _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
+            raise _inner_batch()
+    except (FormatError, UnicodeEncodeError) as error:
+        raise illegal(f"properties: {error}") from None
     if len(data) > MAX_LENGTH:
         raise Refusal(
             PutStatus.PROPERTIES_SIZE_EXCEEDED,
@@ -162,14 +161,21 @@ def _encode_attributes(message: Message) -> bytes:
         keys = _KEY_SEPARATOR.join(keys)
     text = f"{_KEYS}{keys}{_PAIR_END}" if keys else ""
     if tags:
-        text += f"{_TAGS}{tags}{_PAIR_END}"
-    if text.count(_PAIR_END) != (1 if keys else 0) + (1 if tags else 0):
+        text = f"{text}{_TAGS}{tags}{_PAIR_END}"
+    if _PAIR_END in keys or (tags and _PAIR_END in tags):
         raise FormatError("neither tags nor keys can hold the character U+0002")
     if message.delay_level:
-        text += f"{_DELAY}{message.delay_level}{_PAIR_END}"
-    data = text.encode()
+        text = f"{text}{_DELAY}{message.delay_level}{_PAIR_END}"
+    if not message.properties:
+        return text.encode()
+    if properties.INNER_NUM in message.properties:
+        raise _inner_batch()
     # Of equal names readers take the last.
-    return properties.encode_pairs(message.properties) + data if message.properties else data
+    return properties.encode_pairs(message.properties) + text.encode()
+
+
+def _inner_batch() -> Refusal:
+    return illegal("inner batches need batch consume queues, which this store does not have")
 
 
 def wrong_type(what: Message | MessageBatch) -> str | None:
