@@ -101,12 +101,12 @@ def test_small_logs_are_not_worth_loading_the_kernels(monkeypatch: pytest.Monkey
     monkeypatch.setattr(kernels._Spent, "seconds", 0.0)
     data = encode(0, [NewRecord(1)])
     small, large = MemoryFile(data * 10_000), MemoryFile(data * 40_000)
-    answers = [kernels.is_compiled(small) for _ in range(6)]
-    assert answers == [False] * 4 + [True] * 2
+    answers = [kernels.is_compiled(small) for _ in range(9)]
+    assert answers == [False] * 7 + [True] * 2
     assert not kernels.is_compiled(MemoryFile(b"no batch"))
     monkeypatch.setattr(kernels._Spent, "seconds", 0.0)
     assert not kernels.is_compiled(large, 30_000 * len(data))
-    assert kernels.is_compiled(MemoryFile(data * 50_000))
+    assert kernels.is_compiled(MemoryFile(data * 80_000))
 
 
 def test_kernels_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mqlake.errors import MqlakeError
+from mqlake.errors import FormatError, StoreError
 from mqlake.formats.damage import Damage
 from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.partition_metadata import encode_topic_id
@@ -81,7 +81,7 @@ def inspect(path: str, places: Places) -> Summary:
         try:
             with place.open() as partition:
                 partitions.append(_partition(place, partition))
-        except MqlakeError as error:
+        except (FormatError, StoreError) as error:
             damage.append(Damage(place.name, 0, 0, str(error)))
     clean = logs.is_clean if logs is not None and owner is None else None
     return Summary(path, clean, owner, partitions, damage)
@@ -90,23 +90,23 @@ def inspect(path: str, places: Places) -> Summary:
 def _partition(place: Place, partition: Partition) -> PartitionSummary:
     damage: list[Damage] = []
 
-    def tell(file: str, error: MqlakeError) -> None:
+    def tell(file: str, error: FormatError | StoreError) -> None:
         damage.append(Damage(file, 0, 0, str(error)))
 
     epochs: list[Epoch] = []
     topic_id = stable = None
     try:
         epochs = [Epoch(*entry) for entry in partition.leader_epochs]
-    except MqlakeError as error:
+    except (FormatError, StoreError) as error:
         tell(checkpoint_file.LEADER_EPOCHS, error)
     try:
         if partition.metadata is not None:
             topic_id = encode_topic_id(partition.metadata.topic_id)
-    except MqlakeError as error:
+    except (FormatError, StoreError) as error:
         tell("partition.metadata", error)
     try:
         stable = partition.last_stable_offset
-    except MqlakeError as error:
+    except (FormatError, StoreError) as error:
         tell(place.name, error)
     marks: dict[tuple[str, int], int] = {}
     if place.logs is not None:

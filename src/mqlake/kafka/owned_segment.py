@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqlake.errors import FormatError
+from mqlake.formats.kafka.crc32c import crc32c
 from mqlake.formats.kafka.file_name import Kind, State, file_name
 from mqlake.kafka.batch_walk import BatchWalk
 from mqlake.kafka.errors import OffsetOverflowError
@@ -139,6 +140,7 @@ class OwnedSegment(LogSegment):
             OffsetOverflowError, InvalidOffsetError, FullIndexError, TransactionStateError: batches
                 that are whole but cannot be in this segment; the indexes are half done.
         """
+        crc32c(b"")  # Without its package, fail before anything is changed.
         self.offset_index.reset()
         self.time_index.reset()
         self.transaction_index.reset()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mqlake.errors import FormatError, MqlakeError
+from mqlake.errors import FormatError, StoreError
 from mqlake.formats.damage import Damage
 from mqlake.formats.kafka import (
     checkpoint_file,
@@ -120,7 +120,7 @@ def _other_damage(partition: Partition) -> list[Damage]:
     ):
         try:
             read()
-        except MqlakeError as error:
+        except (FormatError, StoreError) as error:
             found.append(Damage(name, 0, 0, str(error)))
     return found
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from mqlake.errors import MqlakeError
+from mqlake.errors import FormatError, StoreError
 from mqlake.formats.damage import Damage
 from mqlake.kafka.place import Place
 from mqlake.kafka.verify import PartitionReport, verify_partition
@@ -35,7 +35,7 @@ def verify_places(path: str, places: Sequence[Place], *, deep: bool = False) -> 
         try:
             with place.open() as partition:
                 return verify_partition(partition, deep=deep, threads=inner)
-        except MqlakeError as error:
+        except (FormatError, StoreError) as error:
             return PartitionReport(str(place.path), [], [Damage(place.name, 0, 0, str(error))])
 
     with ThreadPoolExecutor(1 if inner > 1 else threads) as pool:

@@ -11,7 +11,7 @@ import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mqlake.errors import FormatError
+from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.kafka import lz4_frame, snappy_stream
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ def _cramjam() -> ModuleType:
     try:
         import cramjam
     except ImportError:
-        raise FormatError(
+        # No FormatError: the bytes are not to be taken for damaged.
+        raise MqlakeError(
             "compressed batches need a package: pip install 'mqlake[kafka]'"
         ) from None
     return cramjam

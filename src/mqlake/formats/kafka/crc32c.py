@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Protocol
 
-from mqlake.errors import FormatError
+from mqlake.errors import MqlakeError
 
 
 class _Library(Protocol):
@@ -22,7 +22,8 @@ def _library() -> _Library:
     try:
         import google_crc32c
     except ImportError:
-        raise FormatError("CRC-32C needs a package: pip install 'mqlake[kafka]'") from None
+        # No FormatError: the bytes are not to be taken for damaged.
+        raise MqlakeError("CRC-32C needs a package: pip install 'mqlake[kafka]'") from None
     return google_crc32c
 
 
