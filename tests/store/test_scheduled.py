@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS, SCHEDULE_TOPIC
 from mqlake.formats.properties import decode_properties, encode_properties
 from mqlake.formats.record import Record
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.message import Message
+from mqlake.store.owned_store import OwnedStore
 from mqlake.store.put_result import PutResult, PutStatus
 from mqlake.store.reader import StoreReader
 from mqlake.store.schedule import Schedule, may_be_delayed
 from mqlake.store.scheduled import ScheduledMessages
 from mqlake.store.services import Services
-from mqlake.store.settings import StoreSettings
+from mqlake.store.settings import FlushDiskType, StoreSettings
 from mqlake.store.transaction_messages import HALF_TOPIC
 from tests.crash.clock import ManualClock
 from tests.golden import store
@@ -328,6 +330,36 @@ def test_it_runs_by_the_clock(live: Delayed) -> None:
     services.due()
     live.tick()
     assert live.bodies() == ["a"]
+
+
+@pytest.mark.parametrize("flush", FlushDiskType)
+def test_a_store_does_it_all_by_the_clock(tmp_path: Path, flush: FlushDiskType) -> None:
+    clock = ManualClock(NOW)
+    chosen = StoreSettings(
+        mapped_file_size_commit_log=1 << 20,
+        max_hash_slot_num=100,
+        max_index_num=400,
+        flush_disk_type=flush,
+    )
+    whole = OwnedStore.open(LocalOwnedDirectory(tmp_path), chosen, clock)
+
+    def wait(milliseconds: int) -> None:
+        for _ in range(milliseconds // 50):
+            clock.forward(50)
+            while (job := whole.services.due()) is not None:
+                job.run()
+                job.done()
+            whole.tick()
+
+    assert whole.put_many([Message("T", b"a", delay_level=1), Message("T", b"b")])[0].is_ok
+    wait(900)
+    assert whole.queues.max_offset("T", 0) == 1
+    wait(1000)
+    assert whole.queues.max_offset("T", 0) == 2
+    wait(20_000)
+    assert whole.config.delay_offsets.get(1) == 1
+    assert (tmp_path / "config" / "delayOffset.json").exists()
+    whole.close()
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -239,7 +239,9 @@ class OwnedStore:
         is_late = (
             now - self._last_flush
         ) * 1000 >= self.settings.flush_commit_log_thorough_interval
-        if self.failure or not unflushed or (unflushed < least and not is_late):
+        # Under SYNC_FLUSH nobody sees what the store itself has put before it is on the disk.
+        is_due = unflushed >= least or is_late or self.waits_for_disk
+        if self.failure or not unflushed or not is_due:
             return None
         self._last_flush = now
         return self.log.unsynced()
