@@ -177,3 +177,15 @@ def test_a_running_stream_finds_new_topics(spark: SparkSession, tmp_path: Path) 
     finally:
         query.stop()
     assert sorted(found) == sorted(growing.keys)
+
+
+def test_the_access_path_is_in_sparks_worker_logs(pushing: SparkSession) -> None:
+    pushing.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    path = str(store("rmq5-clean").path)
+    try:
+        frame = pushing.read.format("rocketmq").option("keys", "键-16").load(path)
+        frame.count()
+        said = [row.msg for row in pushing.tvf.python_worker_logs().collect()]
+    finally:
+        pushing.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+    assert any(f"{path}: access path index: " in text for text in said), said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from mqlake.spark.source.columns import arrow_schema, columns_of
 from mqlake.spark.source.conditions import Selection
+from mqlake.spark.source.log import logger
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.plan import Task, plan_batch
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-log = logging.getLogger("mqlake.spark.source")
+log = logger()
 
 _PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 

@@ -6,7 +6,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from mqlake.spark.source.columns import spark_schema
-from mqlake.spark.source.options import read_options
+from mqlake.spark.source.log import logger
+from mqlake.spark.source.options import ReadOptions, read_options
 
 
 class RocketMQDataSource(DataSource):
@@ -25,10 +26,19 @@ class RocketMQDataSource(DataSource):
         """Return what reads a batch query."""
         from mqlake.spark.source import batch
 
-        return batch.reader(read_options(self.options, streaming=False), schema)
+        options = read_options(self.options, streaming=False)
+        _tell_ignored(options)
+        return batch.reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return what reads a streaming query."""
         from mqlake.spark.source.stream import StreamReader
 
-        return StreamReader(read_options(self.options, streaming=True), schema)
+        options = read_options(self.options, streaming=True)
+        _tell_ignored(options)
+        return StreamReader(options, schema)
+
+
+def _tell_ignored(options: ReadOptions) -> None:
+    for name in options.ignored:
+        logger().info("option %s means nothing here", name)

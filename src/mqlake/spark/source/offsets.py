@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from mqlake.errors import FormatError, StoreError
 from mqlake.spark.source.conditions import (
     MOST,
@@ -15,6 +13,7 @@ from mqlake.spark.source.conditions import (
     TopicMatches,
     wants_topic,
 )
+from mqlake.spark.source.log import logger
 from mqlake.spark.source.options import Limit, ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.queue_json import EARLIEST, LATEST, Numbers
@@ -22,7 +21,7 @@ from mqlake.store.log_scan import Queue
 from mqlake.store.queue_files import topic_names
 from mqlake.store.time_search import Boundary, offset_by_time
 
-log = logging.getLogger("mqlake.spark.source")
+log = logger()
 
 
 def subscription(options: ReadOptions) -> Selection:

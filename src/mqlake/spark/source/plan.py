@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Sequence
 
@@ -13,12 +12,13 @@ from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.conditions import Selection
+from mqlake.spark.source.log import logger
 from mqlake.spark.source.offsets import batch_ranges, data_loss, subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore, open_store
 from mqlake.spark.source.stretches import Piece, Share, Stretch
 
-log = logging.getLogger("mqlake.spark.source")
+log = logger()
 
 
 class Task(msgspec.Struct, frozen=True):

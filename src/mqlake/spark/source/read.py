@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,13 +14,14 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
 from mqlake.spark.source.columns import to_batch
+from mqlake.spark.source.log import logger
 from mqlake.spark.source.place import open_directory
 from mqlake.spark.source.plan import Task
 from mqlake.spark.source.row_filter import RowFilter
 from mqlake.spark.source.stretches import Piece
 from mqlake.storage.protocol import Directory
 
-log = logging.getLogger("mqlake.spark.source")
+log = logger()
 
 WINDOW = 16 << 20
 """Bytes of log in one batch: of records of 1 KiB, 16,000."""

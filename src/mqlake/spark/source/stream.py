@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from mqlake.spark.source.batch import TaskPartition
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.columns import arrow_schema, columns_of
 from mqlake.spark.source.conditions import MOST, Selection
+from mqlake.spark.source.log import logger
 from mqlake.spark.source.offsets import data_loss, subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
@@ -30,7 +30,7 @@ from mqlake.spark.source.tail import Tail
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-log = logging.getLogger("mqlake.spark.source")
+log = logger()
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
