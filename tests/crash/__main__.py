@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 
 from tests.crash import fleet, page
-from tests.crash.simulator import Outcome, Plan
+from tests.crash.simulator import Outcome, Plan, Simulator
 from tests.crash.workloads import WORKLOADS
 
 NIGHTLY = 1_000_000
@@ -29,8 +30,8 @@ def main() -> int:
     if arguments.image:
         if not arguments.workload:
             parser.error("--image needs --workload")
-        outcome = fleet.simulate(arguments.workload, Plan(seed, only=arguments.image))
-        return _tell([outcome])
+        plan = Plan(seed, only=arguments.image)
+        return _tell([Simulator(WORKLOADS[arguments.workload], plan).run()])
     names = [arguments.workload] if arguments.workload else list(WORKLOADS)
     start = time.monotonic()
     outcomes = fleet.run(names, arguments.images, seed, _progress)
@@ -40,15 +41,16 @@ def main() -> int:
     return _tell(outcomes)
 
 
-def _progress(outcome: Outcome) -> None:
-    print(
-        f"{outcome.name}: {outcome.distinct:,} images of {outcome.images:,} crashes,"
-        f" {outcome.violated} violations",
-        file=sys.stderr,
-    )
+def _progress(outcomes: Sequence[Outcome]) -> None:
+    for outcome in outcomes:
+        print(
+            f"{outcome.name}: {outcome.distinct:,} images of {outcome.images:,} crashes,"
+            f" {outcome.violated} violations",
+            file=sys.stderr,
+        )
 
 
-def _tell(outcomes: list[Outcome]) -> int:
+def _tell(outcomes: Sequence[Outcome]) -> int:
     for outcome in outcomes:
         for violation in outcome.violations:
             print(violation.describe())

@@ -43,8 +43,7 @@ def cuts_of(number: int) -> Limits:
 
 AGAIN = Limits(exhaustive=4, single=1, samples=1)
 """Power cuts of one moment of a recovery."""
-MOST_ROUNDS = 1000
-LEAST_YIELD = 100
+LEAST_YIELD = 60
 """A workload is done when fewer than one crash in so many leaves an image not seen before."""
 DEAD_FOR = 60_000
 """Milliseconds until somebody starts the store again."""
@@ -144,26 +143,27 @@ class Simulator:
         self._seen: dict[bytes, Found | None] = {}
         """By digest; None where a violation was reported."""
         self._same: dict[Found, Found] = {}
+        self._rounds, self._yield = 0, 0.0
+        self.is_exhausted = False
 
     def run(self) -> Outcome:
         """Try the crashes of the plan."""
         if self._plan.only is not None:
             self._round(int(self._plan.only.partition(".")[0]), 1.0)
         else:
-            self._rounds()
-        self.outcome.distinct = len(self._seen)
+            self.advance(self._plan.wanted)
         return self.outcome
 
-    def _rounds(self) -> None:
-        share, number = 1.0, 0
-        while share > 0 and number < MOST_ROUNDS:
+    def advance(self, wanted: int) -> None:
+        """Try more crashes until there were so many distinct images, or hardly any new ones."""
+        while not self.is_exhausted and (missing := wanted - len(self._seen)) > 0:
+            share = min(1.0, missing / max(1, self._yield)) if self._rounds else 1.0
             known = len(self._seen)
-            tried = self._round(number, share)
-            fresh, number = len(self._seen) - known, number + 1
-            if fresh * LEAST_YIELD < tried:
-                break
-            missing = self._plan.wanted - len(self._seen)
-            share = min(1.0, missing * share / max(1, fresh if number > 1 else tried))
+            tried = self._round(self._rounds, share)
+            fresh = len(self._seen) - known
+            self._rounds += 1
+            self._yield = fresh / share if self._rounds > 1 else self.outcome.moments
+            self.is_exhausted = fresh * LEAST_YIELD < tried or not tried
 
     def _round(self, number: int, share: float) -> int:
         """Try one round's crashes, at a share of all moments; return how many there were."""
@@ -184,6 +184,7 @@ class Simulator:
             elif self._dice(name, "share").random() < share:
                 self._try_all(self._cuts(name, disk, number), expectation, story.lines)
             before = now
+        self.outcome.distinct = len(self._seen)
         return self.outcome.images - tried
 
     def _dice(self, *what: str) -> random.Random:
