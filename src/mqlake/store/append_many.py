@@ -28,6 +28,9 @@ _LENGTH_SIZE = 2
 # Bytes that a record may have beyond its packed message.
 _MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64
 
+# Bytes of scratch that are kept from one call to the next.
+_MOST_KEPT = 1 << 20
+
 PutOne = Callable[[Message], PutResult]
 
 
@@ -160,6 +163,8 @@ class ManyRecords:
         return reached
 
     def _scratch_of(self, size: int) -> Bytes:
+        if size > _MOST_KEPT:
+            return np.empty(size, np.uint8)
         if len(self._scratch) < size:
             self._scratch = np.empty(size, np.uint8)
         return self._scratch

@@ -17,6 +17,8 @@ from mqlake.dispatch.compiled.encode_packed import (
     LIST,
     MAP,
     NIL,
+    NOTHING,
+    SMALL_NUMBERS,
     TEXT,
     behind,
     value,
@@ -188,6 +190,11 @@ def _read_fields(source, at, kinds, starts, numbers):
         return False, behind(source, at, 1)
     at = inside
     for field in range(_FIELDS):
+        byte = load_u8(source, at)
+        if byte < SMALL_NUMBERS or byte == NOTHING:  # most fields of most messages
+            kinds[field], numbers[field] = (INT, byte) if byte < SMALL_NUMBERS else (NIL, 0)
+            at += 1
+            continue
         kinds[field], starts[field], numbers[field], inside = value(source, at)
         at = behind(source, at, 1) if kinds[field] in (LIST, MAP) else inside
     return True, at

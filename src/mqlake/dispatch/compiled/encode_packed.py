@@ -11,6 +11,11 @@ from mqlake.dispatch.compiled.memory import load_i32, load_i64, load_u8, load_u1
 INT, TEXT, BYTES, LIST, MAP, NIL, OTHER = range(7)
 """Kinds of values; OTHER: booleans, floating-point numbers, integers above i8, extensions."""
 
+SMALL_NUMBERS = 0x80
+"""Bytes below this are numbers themselves."""
+
+NOTHING = 0xC0
+
 
 @outlined
 def value(source, at):
@@ -20,7 +25,7 @@ def value(source, at):
     """
     byte = load_u8(source, at)
     at += 1
-    if byte < 0x80:
+    if byte < SMALL_NUMBERS:
         return INT, at, byte, at
     if byte < 0x90:
         return MAP, at, byte & 0x0F, at
@@ -28,7 +33,7 @@ def value(source, at):
         return LIST, at, byte & 0x0F, at
     if byte < 0xC0:
         return TEXT, at, byte & 0x1F, at + (byte & 0x1F)
-    if byte == 0xC0:
+    if byte == NOTHING:
         return NIL, at, 0, at
     if byte >= 0xE0:
         return INT, at, byte - 0x100, at
