@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mqlake.errors import StoreError
 from mqlake.formats import java_string
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.formats.record import MIN_SIZE, Fault
@@ -111,7 +112,11 @@ def _entry_blocks(
     for file in files.files:
         first, last = max(low, file.first), min(high, file.end)
         if first < last:
-            opened = store.directory.open(f"{DIRECTORY}/{queue[0]}/{queue[1]}/{file.name}")
+            path = f"{DIRECTORY}/{queue[0]}/{queue[1]}/{file.name}"
+            try:
+                opened = store.directory.open(path)
+            except StoreError:
+                continue  # deleted since it was listed: what it had is read from the log
             at = (first - file.first) * ENTRY_SIZE
             data = opened.read(at, (last - first) * ENTRY_SIZE)
             opened.close()
