@@ -15,8 +15,8 @@ from mqlake.storage.protocol import ReadableFile
 
 _KERNELS = "mqlake.kafka.compiled.batches"
 
-# Measured, in seconds: to load Numba and the kernels, and to let go of them when the process ends; a
-# batch in plain Python.
+# Seconds, measured: to load Numba and the kernels and, when the process ends, to let go of them;
+# a batch in plain Python.
 _LOADING = 0.6
 _BATCH = 8e-6
 _SAMPLE = 32
