@@ -103,7 +103,7 @@ class LocalDirectory:
         full = self._path(path)
         with _one_line(full):
             try:
-                return sorted(entry.name for entry in full.iterdir())
+                return sorted(os.listdir(full))  # noqa: PTH208 (a third of the time)
             except (FileNotFoundError, NotADirectoryError):
                 return []
 

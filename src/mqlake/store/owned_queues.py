@@ -18,8 +18,8 @@ from mqlake.store.owned_queue import OwnedQueue
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.queue_files import queue_ids, topic_names
 
-# Each costs a descriptor.
-_MOST_OPEN = 256
+_MOST_OPEN = 4096
+_SHARE_OF_DESCRIPTORS = 8
 
 
 class OwnedQueues:
@@ -41,6 +41,7 @@ class OwnedQueues:
         self._dirty: dict[str, None] = {}
         self._new_names: dict[str, None] = {}
         self._syncing: set[WritableFile] = set()
+        self._most_open = _most_open()
         self.end_before: Callable[[OwnedQueue, int], int] | None = None
         """During recovery: finds where a queue ends whose first message behind is given. Names of
         files that are there need not be on the disk then."""
@@ -130,13 +131,19 @@ class OwnedQueues:
     # Files, for `OwnedQueue`
 
     def file(self, path: str) -> WritableFile:
-        """Return an open file."""
+        """Return an open file; one that a crash left shorter has its size again."""
         file = self._open.get(path)
-        if file is None:
-            file = self._directory.open_writable(path)
-            self._keep(path, file)
-        else:
+        if file is not None:
             self._open.move_to_end(path)
+            return file
+        file = self._directory.open_writable(path)
+        if file.size != self.file_size:
+            file.close()
+            self._directory.truncate(path, self.file_size)
+            self._dirty[path] = None
+            self._note_names(parent(path))
+            file = self._directory.open_writable(path)
+        self._keep(path, file)
         return file
 
     def write(self, path: str, at: int, data: bytes | Buffer) -> None:
@@ -156,17 +163,6 @@ class OwnedQueues:
         queue.bases.sort()
         self._dirty[path] = None
         self._new_names[queue.path] = None
-
-    def resize_file(self, path: str) -> bool:
-        """Let a file have the size of all; say whether it had another one."""
-        if self._directory.size(path) == self.file_size:
-            return False
-        if (file := self._open.pop(path, None)) is not None:
-            file.close()
-        self._directory.truncate(path, self.file_size)
-        self._dirty[path] = None
-        self._note_names(parent(path))
-        return True
 
     def remove_file(self, queue: OwnedQueue, base: int) -> None:
         """Remove a file of a queue; whoever has it open can still read it."""
@@ -193,7 +189,7 @@ class OwnedQueues:
 
     def _keep(self, path: str, file: WritableFile) -> None:
         self._open[path] = file
-        if len(self._open) > _MOST_OPEN:
+        if len(self._open) > self._most_open:
             _, oldest = self._open.popitem(last=False)
             if oldest not in self._syncing:
                 oldest.close()
@@ -229,6 +225,16 @@ class OwnedQueues:
         for file in self._open.values():
             file.close()
         self._open.clear()
+
+
+def _most_open() -> int:
+    """Return how many files may be open: a share of the descriptors that the process may have."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return 64
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_OPEN if soft < 0 else max(16, min(_MOST_OPEN, soft // _SHARE_OF_DESCRIPTORS))
 
 
 class _ClosedFile:

@@ -18,7 +18,7 @@ from mqlake.store.segments import CommitLog
 
 LIGHT_PREFIX = "%LMQ%"  # RocketMQ: MixAll.LMQ_PREFIX; its entries point at records of other topics
 
-_CHUNK = 512
+_CHUNK = 64
 
 
 class QueueRecovery:
@@ -43,12 +43,10 @@ class QueueRecovery:
             self._mend_files(queue)
 
     def _mend_files(self, queue: OwnedQueue) -> None:
-        """Let all files have their size, and follow each other."""
+        """Let all files follow each other."""
         size = self._queues.file_size
         for base in [base for base in queue.bases if base % size]:
             queue.remove_file(base)
-        for base in queue.bases:
-            self._queues.resize_file(queue.file_path(base))
         gaps = [base for base in queue.bases[1:] if base - size not in queue.bases]
         if gaps:
             # Trimmed, but a file came back; or one was lost.
@@ -75,49 +73,56 @@ class QueueRecovery:
         return bool(places) and all(queue.entry(place) == BLANK_ENTRY for place in places)
 
     def settle(self, queue: OwnedQueue) -> None:
-        """Find the end of a queue that got no record, and clear what is behind it."""
+        """Find the end of a queue that got no record; clear what is behind it, if anything is."""
+        written = queue.written_end()
         if queue.end == UNKNOWN:
-            queue.end = self.find_end(queue)
-        queue.end_at(queue.end)
+            queue.end = self.find_end(queue, written)
+        if written > queue.end or len(queue.bases) > 1:
+            queue.end_at(queue.end)
 
-    def find_end(self, queue: OwnedQueue) -> int:
-        """Return the queue offset behind the last entry that can be believed."""
-        stop = queue.written_end()
+    def find_end(self, queue: OwnedQueue, written: int) -> int:
+        """Return the queue offset behind the last entry that can be believed.
+
+        Args:
+            written: the queue offset behind which all is zero.
+        """
+        stop = written
         while stop > queue.first:
             first = max(queue.first, stop - _CHUNK)
             queue.end = stop
             entries = list(ENTRY.iter_unpack(queue.read(first, stop - first)))
             queue.end = UNKNOWN
             for number in range(len(entries) - 1, -1, -1):
-                if self._may_be_true(QueueEntry(*entries[number])) and self._is_true(
-                    queue, first + number
-                ):
+                entry = QueueEntry(*entries[number])
+                if self._is_right(queue, first + number, entry):
                     return first + number + 1
             stop = first
         return queue.first
 
     def last_offset(self, queue: OwnedQueue) -> int | None:
         """Return the physical offset that the queue's last entry names, None without one."""
-        end = self.find_end(queue)
+        end = self.find_end(queue, queue.written_end())
         if end == queue.first or queue.topic.startswith(LIGHT_PREFIX):
             return None
         entry = queue.entry(end - 1)
         return entry.physical_offset if entry else None
-
-    def _may_be_true(self, entry: QueueEntry) -> bool:
-        return entry.size > 0 and 0 <= entry.physical_offset < self._start and entry != BLANK_ENTRY
 
     def _is_true(self, queue: OwnedQueue, queue_offset: int) -> bool:
         try:
             entry = queue.entry(queue_offset)
         except StoreError:
             return False
-        if entry is None or not self._may_be_true(entry):
-            return False
+        return entry is not None and self._is_right(queue, queue_offset, entry)
+
+    def _is_right(self, queue: OwnedQueue, queue_offset: int, entry: QueueEntry) -> bool:
+        """Say whether an entry's record is this message, or gone."""
         offset = entry.physical_offset
+        if entry.size <= 0 or not 0 <= offset < self._start or entry == BLANK_ENTRY:
+            return False
         if offset < self._log.min_offset or queue.topic.startswith(LIGHT_PREFIX):
             return True
-        head = head_of(self._log, self._start, (queue.topic, queue.queue_id), queue_offset, offset)
+        name = (queue.topic, queue.queue_id)
+        head = head_of(self._log, self._start, name, queue_offset, offset)
         return head is not None and head.size == entry.size
 
 
