@@ -32,7 +32,7 @@ CUTS = Limits(exhaustive=4, single=1, samples=1)
 class FaultySession(Session):
     """A session whose user takes a failure for what it is, and goes on."""
 
-    def _put(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
+    def send(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
         had_failed, start = self.store.failure is not None, len(self.disk.trace)
         results = act()
         fresh = {found.record.physical_offset: found for found in self._note_sent(start)}
@@ -52,6 +52,12 @@ class FaultySession(Session):
     def flush_around(self, act: Callable[[], object]) -> None:
         try:
             super().flush_around(act)
+        except DiskError as error:
+            self.store.fail(error)
+
+    def pass_time(self, milliseconds: int) -> None:
+        try:
+            super().pass_time(milliseconds)
         except DiskError as error:
             self.store.fail(error)
 

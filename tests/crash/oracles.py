@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from mqlake.formats import sys_flag
-from mqlake.formats.consume_queue import QueueEntry
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC, QueueEntry
+from mqlake.formats.properties import REAL_TOPIC
 from mqlake.storage.protocol import Directory
 from mqlake.store.owned_store import OwnedStore
 from tests.crash.expectation import require
@@ -43,6 +44,8 @@ def check_store(store: OwnedStore, disk: Directory, history: History) -> Log:
     check_queues(store, disk, log)
     if store.settings.message_index_enable:
         check_index(store, disk, log)
+    check_delays(store, log)
+    check_reads(store, log)
     return log
 
 
@@ -99,6 +102,28 @@ def check_index(store: OwnedStore, disk: Directory, log: Log) -> None:
     )
 
 
-def records_of(log: Log) -> list[LogRecord]:
-    """Return the records that a consumer can get."""
-    return [found for found in log.records if sys_flag.is_queued(found.record.sys_flag)]
+def check_delays(store: OwnedStore, log: Log) -> None:
+    """What the table of delays has as delivered was delivered, and is in the log."""
+    delivered = {
+        (found.record.topic, found.record.body)
+        for found in log.records
+        if found.record.topic != SCHEDULE_TOPIC
+    }
+    for found in log.records:
+        if found.record.topic == SCHEDULE_TOPIC:
+            level = found.record.queue_id + 1
+            if found.record.queue_offset < (store.config.delay_offsets.get(level) or 0):
+                message = found.record.properties[REAL_TOPIC], found.record.body
+                require(message in delivered, f"level {level}: {found.record.queue_offset} is lost")
+
+
+def check_reads(store: OwnedStore, log: Log) -> None:
+    """Consumers get each message, once, in the order of its queue."""
+    expected: dict[Queue, list[LogRecord]] = {}
+    for found in log.records:
+        if sys_flag.is_queued(found.record.sys_flag):
+            expected.setdefault(found.queue, []).append(found)
+    for queue, records in expected.items():
+        first = records[0].record.queue_offset
+        got = store.reads.get(*queue, first, 1000, max_bytes=1 << 20).records
+        require(list(got) == [found.record for found in records], f"{queue}: reads differ")

@@ -55,17 +55,17 @@ class Session:
     def put(self, size: int = 20, **fields: object) -> PutResult:
         """Put one message, as a producer does that waits for the answer."""
         message = self.message(size, **fields)
-        return self._put(lambda: [self.store.put(message)])[0]
+        return self.send(lambda: [self.store.put(message)])[0]
 
     def put_plain(self, size: int) -> None:
         """Put a message without properties whose record has `size` bytes."""
         message = self.message(size, tags=None, keys=())
         message.body = message.body[: size - RECORD_OVERHEAD - len(TOPIC)]
-        self._put(lambda: [self.store.put(message)])
+        self.send(lambda: [self.store.put(message)])
 
     def put_many(self, messages: Sequence[Message]) -> None:
         """Put messages in one call."""
-        self._put(lambda: self.store.put_many(messages))
+        self.send(lambda: self.store.put_many(messages))
 
     def put_batch(self, sizes: Sequence[int], **fields: object) -> None:
         """Put a batch of messages with bodies of these sizes."""
@@ -75,9 +75,10 @@ class Session:
             for message in messages
         )
         batch = MessageBatch(TOPIC, body, **fields)
-        self._put(lambda: [self.store.put_batch(batch)])
+        self.send(lambda: [self.store.put_batch(batch)])
 
-    def _put(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
+    def send(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
+        """Let the store put something, and wait until it is acknowledged."""
         results = self.do(act)
         assert all(result.is_ok for result in results), results
         if self.store.waits_for_disk:
@@ -136,6 +137,16 @@ class Session:
         job.done()
         self._keep(waiting)
         self.tick()
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Let time pass, and the store do what falls due, as its facades do."""
+        self.clock.forward(milliseconds)
+        while (job := self.do(self.store.services.due)) is not None:
+            job.run()
+            self.do(job.done)
+        self.tick()
+        flushed = self.store.log.flushed
+        self._keep({at: found for at, found in self._acknowledged.items() if at < flushed})
 
     def checkpoint(self) -> None:
         """Sync everything and move the checkpoint."""

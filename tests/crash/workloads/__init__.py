@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.crash.store_workload import WORKLOADS
-from tests.crash.workloads import appends, config, derived, rolls, stops
+from tests.crash.workloads import appends, config, derived, later, retention, rolls, stops
 
-__all__ = ["WORKLOADS", "appends", "config", "derived", "rolls", "stops"]
+__all__ = ["WORKLOADS", "appends", "config", "derived", "later", "retention", "rolls", "stops"]
