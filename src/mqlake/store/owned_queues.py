@@ -176,7 +176,7 @@ class OwnedQueues:
 
     def _note_names(self, path: str) -> None:
         """Note that the names of a directory, and its own, have to be synced."""
-        while path and path not in self._new_names:
+        while path:
             self._new_names[path] = None
             path = parent(path)
         self._new_names[""] = None
