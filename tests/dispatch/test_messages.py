@@ -88,9 +88,7 @@ def test_twins_agree_on_what_is_no_record(seed: int) -> None:
     for _ in range(3):
         data[chance.randrange(len(data))] = chance.randrange(256)
     at, size = np.zeros(1, np.int64), np.array([len(data)], np.int64)
-    one, other = (twin.message_columns(data, at, size, 16) for twin in (calls, reference))
-    assert one.is_text == other.is_text
-    if one.is_text:
-        assert one[3:] == other[3:]
-        assert one.data.tobytes() == other.data.tobytes()
-        assert one.spans.tolist() == other.spans.tolist()
+    head = np.frombuffer(bytes(range(200)) * 5, np.uint8)
+    one, other = (twin.message_columns(data, at, size, head, 8) for twin in (calls, reference))
+    assert one[1:] == other[1:]
+    assert one.data.tobytes() == other.data.tobytes()

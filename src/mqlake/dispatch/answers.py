@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Bytes, Longs
+    from mqlake.dispatch.batch import Bytes
 
 SEARCH_ALLOWANCE = 64 << 20
 SEARCH_ALLOWANCE_RATE = 4
@@ -55,12 +55,8 @@ class Followed(NamedTuple):
 class MessageColumns(NamedTuple):
     """The columns of `mqlake.dispatch.arrow`, one buffer after the other, each aligned."""
 
-    is_text: bool
-    """Whether all text is UTF-8, and there are columns."""
     data: Bytes
-    """What was to be left free, then the buffers."""
-    spans: Longs
-    """i8[n, 2]: position behind what was left free, and length, of each of Arrow's buffers."""
+    """The head, then the buffers; nothing where some text is not UTF-8."""
     rows: int
     untagged: int
     pairs: int

@@ -147,8 +147,14 @@ class Kernel(Protocol):
         """
         ...
 
-    def message_columns(self, buffer: Bytes, at: Longs, sizes: Longs, lead: int) -> MessageColumns:
-        """Return all columns of records that are good, behind `lead` bytes."""
+    def message_columns(
+        self, buffer: Bytes, at: Longs, sizes: Longs, head: Bytes, spans_at: int
+    ) -> MessageColumns:
+        """Return all columns of records that are good, behind `head`.
+
+        From byte `spans_at` of it on, for each of Arrow's buffers: its position behind the head
+        and its length in bytes, 8 bytes each, in the machine's order.
+        """
         ...
 
     def draft_messages(

@@ -15,6 +15,7 @@ import struct
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from mqlake.dispatch.arrow import SCHEMA
@@ -39,15 +40,12 @@ def to_arrow(buffer: Bytes, at: Longs, sizes: Longs, kernel: Kernel | None = Non
         at: their positions in the buffer; sizes: their bytes.
     """
     head = _head()
-    found = (kernel or load()).message_columns(buffer, at, sizes, len(head.template))
-    if not found.is_text:
+    found = (kernel or load()).message_columns(buffer, at, sizes, head.template, head.spans_at)
+    if not len(found.data):
         return _slowly(buffer, at, sizes)
     data = found.data.data
-    data[: len(head.template)] = head.template
     counts = _counts(found.rows, found.untagged, found.pairs, found.keys)
     data[head.counts_at : head.counts_at + len(counts)] = counts
-    spans = found.spans.astype("<i8", copy=False).tobytes()
-    data[head.spans_at : head.spans_at + len(spans)] = spans
     _LONG.pack_into(data, head.rows_at, found.rows)
     _LONG.pack_into(data, head.body_length_at, len(data) - len(head.template))
     return pa.ipc.read_record_batch(pa.py_buffer(found.data), SCHEMA)
@@ -77,7 +75,7 @@ _TAGS, _KEY = _NODE["tags"], _NODE["keys"] + 1
 class _Head(NamedTuple):
     """What stands before the columns, and where in it what differs: positions in bytes."""
 
-    template: bytes
+    template: Bytes
     arrays: int
     counts_at: int
     """Of each array: values, and nulls among them."""
@@ -104,7 +102,7 @@ def _head() -> _Head:
     buffers = _pointed(data, _field(data, batch, _BUFFERS))
     (arrays,) = struct.unpack_from("<I", data, nodes)
     return _Head(
-        bytes(data[:end]),
+        np.frombuffer(bytes(data[:end]), np.uint8),
         arrays,
         nodes + 4,
         buffers + 4,

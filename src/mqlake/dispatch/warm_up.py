@@ -55,7 +55,9 @@ def _read(message: bytes) -> None:
     kernels.follow(entries, 0, part, queue_read.wanted("T", 0), limits, rows)
     rows[queue_read.SIZE] = len(message)
     decode.decode(buffer, rows[queue_read.AT], rows[queue_read.SIZE], kernels)
-    kernels.message_columns(buffer, rows[queue_read.AT], rows[queue_read.SIZE], 0)
+    kernels.message_columns(
+        buffer, rows[queue_read.AT], rows[queue_read.SIZE], np.frombuffer(bytes(2000), np.uint8), 0
+    )
 
 
 def _export(batch: Batch) -> None:

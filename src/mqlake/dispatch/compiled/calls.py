@@ -160,9 +160,10 @@ def property_spans(
     return _values.property_spans(buffer, at, lengths, _SEED)
 
 
-def message_columns(buffer: Bytes, at: Longs, sizes: Longs, lead: int) -> MessageColumns:
-    is_text, data, spans, counts = _messages.columns(buffer, at, sizes, lead, _SEED)
-    return MessageColumns(is_text, data, spans, *counts)
+def message_columns(
+    buffer: Bytes, at: Longs, sizes: Longs, head: Bytes, spans_at: int
+) -> MessageColumns:
+    return MessageColumns(*_messages.columns(buffer, at, sizes, head, spans_at, _SEED))
 
 
 def draft_messages(

@@ -50,27 +50,30 @@ def _bitmap(lengths):
 
 
 @inlined
-def _join(parts, lead):
-    """Return the parts behind `lead` bytes, each aligned; and position and length of each."""
-    spans = np.empty((len(parts), 2), np.int64)
+def _join(parts, head, spans_at):
+    """Return the parts behind the head, each aligned, and in the head where each is."""
+    end = np.int64(0)
+    for part in parts:
+        end += (len(part) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+    joined = np.zeros(len(head) + end, np.uint8)
+    copy(joined, 0, head, 0, len(head))
+    spans = joined[spans_at : spans_at + 16 * len(parts)].view(np.int64)
     end = np.int64(0)
     for number, part in enumerate(parts):
-        spans[number, 0], spans[number, 1] = end, len(part)
+        spans[2 * number], spans[2 * number + 1] = end, len(part)
+        copy(joined, len(head) + end, part, 0, len(part))
         end += (len(part) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-    joined = np.zeros(lead + end, np.uint8)
-    for number, part in enumerate(parts):
-        copy(joined, lead + spans[number, 0], part, 0, len(part))
-    return joined, spans
+    return joined
 
 
 @kernel
-def columns(buffer, at, sizes, lead, seed):
-    """Return (whether all is text, the columns behind `lead` bytes, spans, counts).
+def columns(buffer, at, sizes, head, spans_at, seed):
+    """Return the columns behind the head, rows, those without tags, pairs in properties, keys.
 
-    spans: i8[n, 2], position behind `lead` and length of each of Arrow's buffers.
-    counts: rows, rows without tags, pairs in properties, keys.
+    At `spans_at` of the head: position behind it and length of each of Arrow's buffers, each 8
+    bytes. Nothing at all where some records cannot be told.
     """
-    buffer = borrow(buffer)
+    buffer, head = borrow(buffer), borrow(head)
     count = len(at)
     data, starts = gathered(buffer, at, sizes)
     # A row each: what is allocated one by one costs more than what is put in.
@@ -128,7 +131,7 @@ def columns(buffer, at, sizes, lead, seed):
     nothing = np.empty(0, np.uint8)
     is_text = is_good and are_text(data, properties_at, properties_length)
     if not is_text:
-        return False, nothing, np.empty((0, 2), np.int64), (0, 0, 0, 0)
+        return nothing, 0, 0, 0, 0
     topics, born_hosts = (
         copy_spans(data, topic_at, topic_length),
         host_texts(data, born_host_at, born_v6),
@@ -167,5 +170,4 @@ def columns(buffer, at, sizes, lead, seed):
         *(nothing, bodies[0].view(u8), bodies[1]),
         *(nothing, ids[0].view(u8), ids[1]),
     )
-    joined, spans = _join(parts, lead)
-    return True, joined, spans, (count, untagged, len(pairs[1]), len(key_at))
+    return _join(parts, head, spans_at), count, untagged, len(pairs[1]), len(key_at)

@@ -28,6 +28,7 @@ from mqlake.formats import host, properties
 
 _LEAST_PAIR = 4
 """Bytes of the shortest property: a name, a value, and a separator behind each."""
+_FEW = 8
 _SPACE = ord(properties.KEY_SEPARATOR)
 _DOT, _COLON, _OPEN, _CLOSE, _ZERO = (ord(character) for character in ".:[]0")
 LONGEST_HOST = len("[]:") + len("ffff:") * 8 - 1 + len("4294967295")
@@ -234,8 +235,16 @@ def _place(
 ):
     """Return where a pair belongs: the place of an earlier one of the same name, or `count`.
 
-    `slots` is a hash table of the record's pairs; a slot counts if its stamp is this row's.
+    `slots` is a hash table of the record's pairs; a slot counts if its stamp is this row's. The
+    first few pairs are not in it: comparing them all is faster.
     """
+    for place in range(first, min(count, first + _FEW)):
+        if pair_length[place] == name_length and equal_bytes(
+            buffer, name_at, buffer, pair_at[place], name_length
+        ):
+            return place
+    if count < first + _FEW:
+        return count
     mask = len(slots) - 1
     slot = np.int64(bytes_hash(buffer, name_at, name_length, seed)) & mask
     while stamps[slot] == row:

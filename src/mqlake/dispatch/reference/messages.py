@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 _ALIGNMENT = 8
 
 
-def message_columns(buffer: Bytes, at: Longs, sizes: Longs, lead: int) -> MessageColumns:
+def message_columns(
+    buffer: Bytes, at: Longs, sizes: Longs, head: Bytes, spans_at: int
+) -> MessageColumns:
     import numpy as np
 
     records = decode_text(buffer, at, sizes)
     if records is None:
-        return MessageColumns(False, np.empty(0, np.uint8), np.empty((0, 2), np.int64), 0, 0, 0, 0)
+        return MessageColumns(np.empty(0, np.uint8), 0, 0, 0, 0)
     pairs = [list(one.properties.items()) for one in records]
     keys = [one.keys for one in records]
     parts = [
@@ -50,14 +53,13 @@ def message_columns(buffer: Bytes, at: Longs, sizes: Longs, lead: int) -> Messag
         *_strings([one.body for one in records]),
         *_strings([one.message_id.encode() for one in records]),
     ]
-    data, places = bytearray(lead), list[tuple[int, int]]()
+    data, spans = bytearray(head.tobytes()), list[int]()
     for part in parts:
-        places.append((len(data) - lead, len(part)))
+        spans += (len(data) - len(head), len(part))
         data += part + bytes(-len(part) % _ALIGNMENT)
+    struct.pack_into(f"={len(spans)}q", data, spans_at, *spans)
     return MessageColumns(
-        True,
         np.frombuffer(data, np.uint8),
-        np.array(places, np.int64),
         len(records),
         sum(one.tags is None for one in records),
         sum(map(len, pairs)),
