@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -247,6 +249,31 @@ def test_threads_share_syncs(tmp_path: Path, syncs: CountedSyncs) -> None:
         for queue_id in range(8):
             bodies = [record.body for record in store.get("Topic", queue_id, 0).records]
             assert bodies == [b"%d" % number for number in range(20)]
+
+
+def test_a_put_does_not_wait_for_one_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, entered = threading.Event(), threading.Event()
+    with BlockingMessageStore.open(tmp_path, SMALL | {"osPageCacheBusyTimeOutMills": 10}) as store:
+        append = store.core.log.append
+
+        def slow(*what: Any) -> None:
+            entered.set()
+            assert held.wait(20)
+            append(*what)
+
+        monkeypatch.setattr(store.core.log, "append", slow)
+        thread = threading.Thread(target=store.put, args=[message(0)])
+        thread.start()
+        assert entered.wait(20)
+        time.sleep(0.05)
+        with pytest.raises(PutError, match="OS_PAGE_CACHE_BUSY"):
+            store.put(message(1))
+        held.set()
+        thread.join()
+        monkeypatch.undo()
+        assert store.put(message(1)).queue_offset == 1
 
 
 def test_threads_hear_of_a_failed_sync(tmp_path: Path, syncs: CountedSyncs) -> None:

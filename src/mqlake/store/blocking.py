@@ -91,7 +91,7 @@ class BlockingMessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        with self.lock:
+        with self._turn(message):
             return self._finish(self.core.put(message))
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
@@ -100,7 +100,7 @@ class BlockingMessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        with self.lock:
+        with self._turn(batch):
             return self._finish(self.core.put_batch(batch))
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
@@ -133,6 +133,13 @@ class BlockingMessageStore(Answers):
             if ended.put is not None:
                 self._finish(ended.put)
         return ended
+
+    def _turn(self, what: Message | MessageBatch) -> Condition:
+        """Return the lock to wait for, unless another thread's append has been taking long."""
+        busy = self.core.answer_if_busy(what)
+        if busy is not None:
+            raise PutError(busy)
+        return self.lock
 
     def _finish(self, result: PutResult) -> PutResult:
         if result.status is not PutStatus.PUT_OK:

@@ -132,6 +132,10 @@ class OwnedStore:
             self.tick()
         return result
 
+    def answer_if_busy(self, what: Message | MessageBatch) -> PutResult | None:
+        """Answer another thread's put with OS_PAGE_CACHE_BUSY where an append is taking long."""
+        return self._appender.answer_if_busy(what)
+
     def _put_as_it_is(self, message: Message) -> PutResult:
         return self._appender.put(message)
 
