@@ -24,13 +24,15 @@ from mqlake.store.pending_sync import PendingSync
 
 _EMPTY = IndexHeader(0, 0, 0, 0, 0, 1)
 
+NOT_INDEXED = -1
+
 
 class IndexState(NamedTuple):
     """How far the index is at one moment.
 
     Attributes:
         name: of the last file, "" where there is none.
-        slots: hash slots of the last file.
+        slots: hash slots of the last file; NOT_INDEXED where records are not indexed at all.
         header: of the last file; where there is none, of the one before.
         is_full: whether that file is full.
         full_until: end timestamp of the last full file, milliseconds; 0 for none.
@@ -58,6 +60,8 @@ class OwnedIndex:
         self, directory: OwnedDirectory, clock: Clock, slots: int, max_entries: int
     ) -> None:
         check_sizes(slots, max_entries)
+        self.is_used = True
+        """Whether records are indexed (`messageIndexEnable`)."""
         self._directory, self._clock = directory, clock
         self._sizes = Sizes(slots, max_entries, is_proven=True)
         self._old: list[IndexFile] = []
@@ -196,6 +200,8 @@ class OwnedIndex:
 
     def state(self) -> IndexState:
         """Return how far the index is."""
+        if not self.is_used:
+            return IndexState("", NOT_INDEXED, _EMPTY, is_full=True, full_until=0)
         if self._last is None:
             return IndexState("", 0, self._before, is_full=True, full_until=self._full_until)
         header, is_full = self._last.header, self._last.room <= 0

@@ -14,7 +14,7 @@ from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.file_name import parse_segment_name
 from mqlake.storage.durable import parent
 from mqlake.storage.protocol import Buffer, OwnedDirectory, WritableFile
-from mqlake.store.owned_queue import OwnedQueue
+from mqlake.store.owned_queue import UNKNOWN, OwnedQueue
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.queue_files import queue_ids, topic_names
 
@@ -64,6 +64,8 @@ class OwnedQueues:
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             queue = self._queues[topic, queue_id] = OwnedQueue(self, topic, queue_id)
+            if self.end_before is not None:
+                queue.end = UNKNOWN
         return queue
 
     def queues(self) -> list[tuple[str, int]]:

@@ -123,6 +123,7 @@ class _Recovery:
         self._index = OwnedIndex(
             directory, clock, settings.max_hash_slot_num, settings.max_index_num
         )
+        self._index.is_used = settings.message_index_enable
 
     def run(self) -> Recovered:
         log, queues, index = self._log, self._queues, self._index
@@ -204,7 +205,7 @@ class _Recovery:
         return max((offset for offset in offsets if offset is not None), default=None)
 
     def _recover_index(self) -> IndexStart:
-        if not self._settings.message_index_enable:
+        if not self._index.is_used:
             return IndexStart(_NEVER)
         index = IndexRecovery(self._directory, self._index, self._log.min_offset)
         found = self._checkpoint.found
@@ -218,7 +219,7 @@ class _Recovery:
         dispatcher = Dispatcher(
             self._log,
             self._queues,
-            self._index if self._settings.message_index_enable else None,
+            self._index if self._index.is_used else None,
             dialect=self._dialect,
             message_delay_level=self._settings.message_delay_level,
             position=position,

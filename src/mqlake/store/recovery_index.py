@@ -16,7 +16,7 @@ from mqlake.formats.index_file import ENTRY_SIZE, IndexHeader
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.index_files import DIRECTORY, IndexFile, open_index_file
 from mqlake.store.index_sizes import Sizes
-from mqlake.store.owned_index import OwnedIndex
+from mqlake.store.owned_index import NOT_INDEXED, OwnedIndex
 from mqlake.store.owned_index_file import OwnedIndexFile
 
 _NONE = IndexHeader(0, 0, 0, 0, 0, 1)
@@ -52,6 +52,8 @@ class IndexRecovery:
         Args:
             full_until: end timestamp of the last full file then, milliseconds.
         """
+        if point.index_slots == NOT_INDEXED:
+            return None
         name = f"{point.index_name:017d}" if point.index_name else ""
         header, last = point.index_header, None
         if name in self._names:

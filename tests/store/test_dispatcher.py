@@ -1,0 +1,170 @@
+"""Dispatch writes what RocketMQ writes, however it is cut into ticks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mqlake.errors import DiskError, StoreError
+from mqlake.formats import sys_flag
+from mqlake.formats.consume_queue import ENTRY, tags_code
+from mqlake.formats.dialect import Dialect
+from mqlake.store.message import Message
+from mqlake.store.settings import StoreSettings
+from tests.crash.disk import RecordedDisk
+from tests.jobs.model import (
+    index_files,
+    queue_files,
+    read_index_files,
+    read_log,
+    read_queue_files,
+)
+from tests.store.live_parts import NOW, LiveParts
+
+SETTINGS = StoreSettings(
+    mapped_file_size_commit_log=1 << 14,
+    mapped_file_size_consume_queue=200,
+    max_hash_slot_num=7,
+    max_index_num=40,
+)
+
+
+def messages(count: int) -> list[Message]:
+    return [
+        Message(
+            f"Topic{number % 3}",
+            b"x" * (number * 37 % 300),
+            tags="red" if number % 2 else None,
+            keys=[f"key{number}", "all"][: number % 3],
+            queue_id=number % 2,
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("each", [1, 7, 400])
+def test_ticks_of_any_size_write_the_same_files(each: int, tmp_path: Path) -> None:
+    store = LiveParts(tmp_path, SETTINGS)
+    sent = messages(400)
+
+    for start in range(0, len(sent), each):
+        store.put_many(sent[start : start + each])
+
+    records = list(read_log(tmp_path))
+    assert len(sent) == len(records) == store.dispatcher.count
+    assert queue_files(records, 200) == read_queue_files(tmp_path)
+    assert index_files(records, 7, 40, Dialect.V5_5) == read_index_files(tmp_path)
+
+
+def test_half_and_rollback_records_have_no_queue_entry(tmp_path: Path) -> None:
+    store = LiveParts(tmp_path)
+    kinds = (
+        0,
+        sys_flag.TRANSACTION_PREPARED,
+        sys_flag.TRANSACTION_COMMIT,
+        sys_flag.TRANSACTION_ROLLBACK,
+    )
+
+    store.put_many([Message("T", b"", keys="k", sys_flag=kind) for kind in kinds])
+
+    assert store.queues.max_offset("T", 0) == 2
+    assert store.dispatcher.count == 4
+    assert store.index.state().header.index_count == 1 + 3
+
+
+def test_a_scheduled_messages_tags_code_is_its_delivery_time(tmp_path: Path) -> None:
+    settings = StoreSettings(message_delay_level="1s 7s", max_hash_slot_num=9, max_index_num=9)
+    store = LiveParts(tmp_path, settings)
+
+    waiting = Message("SCHEDULE_TOPIC_XXXX", b"", tags="red", properties={"DELAY": "2"})
+    store.put_many([waiting, Message("Other", b"", tags="red", properties={"DELAY": "2"})])
+
+    scheduled = store.queues.queue("SCHEDULE_TOPIC_XXXX", 0).entry(0)
+    other = store.queues.queue("Other", 0).entry(0)
+    assert scheduled
+    assert other
+    assert scheduled.tags_code == NOW + 7000
+    assert tags_code("red") == other.tags_code
+
+
+def test_arrivals_are_told_by_queue(tmp_path: Path) -> None:
+    store = LiveParts(tmp_path)
+    told: list[tuple[str, int, int]] = []
+    store.dispatcher.arrived = lambda *what: told.append(what)
+
+    store.put_many([Message("A", b""), Message("B", b"", queue_id=3), Message("A", b"")])
+    store.put(Message("A", b""))
+
+    assert told == [("A", 0, 2), ("B", 3, 1), ("A", 0, 3)]
+
+
+def test_nothing_behind_the_limit_is_dispatched(tmp_path: Path) -> None:
+    store = LiveParts(tmp_path)
+    first, second = store.appender.put_many([Message("A", b"1"), Message("A", b"2")])
+
+    assert store.dispatcher.run(first.physical_offset + first.size) == 1
+    assert store.queues.max_offset("A", 0) == 1
+    assert store.dispatcher.run(second.physical_offset + second.size) == 1
+    assert store.dispatcher.run(store.log.end) == 0
+    assert store.queues.max_offset("A", 0) == 2
+
+
+def test_a_full_disk_stops_dispatch_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = LiveParts(tmp_path, SETTINGS)
+    store.put_many(messages(30))
+    write, left = type(store.queues).write, [3]
+
+    def full(self: object, *what: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise DiskError("no room")
+        write(self, *what)
+
+    store.appender.put_many(messages(60))
+    monkeypatch.setattr(type(store.queues), "write", full)
+    for _ in range(3):
+        with pytest.raises(DiskError, match="no room"):
+            store.tick()
+    monkeypatch.undo()
+    store.tick()
+
+    records = list(read_log(tmp_path))
+    assert 90 == len(records) == store.dispatcher.count
+    assert queue_files(records, 200) == read_queue_files(tmp_path)
+    assert index_files(records, 7, 40, Dialect.V5_5) == read_index_files(tmp_path)
+
+
+def test_bytes_that_are_no_record_are_refused(tmp_path: Path) -> None:
+    store = LiveParts(tmp_path)
+    store.appender.put_many([Message("A", b"body")])
+    with (tmp_path / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(4)
+        file.write(b"?")
+
+    with pytest.raises(StoreError, match="physical offset 0: no record starts here"):
+        store.tick()
+
+
+def test_without_the_index_there_is_none(tmp_path: Path) -> None:
+    store = LiveParts(tmp_path, StoreSettings(message_index_enable=False))
+
+    store.put(Message("A", b"", keys="k"))
+
+    assert store.queues.max_offset("A", 0) == 1
+    assert not (tmp_path / "index").exists()
+
+
+def test_dispatch_of_what_is_there_already_changes_nothing() -> None:
+    disk = RecordedDisk()
+    store = LiveParts(disk, SETTINGS)
+    store.put_many(messages(50))
+    queue = store.queues.queue("Topic0", 0)
+    before, steps = bytes(queue.read(0, queue.end)), len(disk.trace)
+
+    assert queue.append(0, before[: 2 * ENTRY.size]) == 0
+
+    assert before == bytes(queue.read(0, queue.end))
+    assert steps == len(disk.trace)

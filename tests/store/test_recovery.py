@@ -1,0 +1,361 @@
+"""Opening a store, however the last process ended, and whoever it was."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqlake.formats import checkpoint
+from mqlake.formats.dialect import Dialect
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.abort_mark import mark_closed
+from mqlake.store.checkpoint_file import CheckpointFile, reached
+from mqlake.store.message import Message
+from mqlake.store.recovery import Recovered, recover
+from mqlake.store.settings import StoreSettings
+from tests.crash.clock import ManualClock
+from tests.crash.disk import RecordedDisk
+from tests.crash.trace import MakeFile, Remove, Rename, Resize, Write
+from tests.golden import CLEAN, TORN_VARIANTS, store
+from tests.jobs.model import (
+    index_files,
+    queue_files,
+    read_index_files,
+    read_log,
+    read_queue_files,
+)
+from tests.store.live_parts import LiveParts
+
+GOLDEN = StoreSettings(max_hash_slot_num=1000, max_index_num=4000)
+SMALL = StoreSettings(
+    mapped_file_size_commit_log=1 << 14,
+    mapped_file_size_consume_queue=400,
+    max_hash_slot_num=11,
+    max_index_num=50,
+)
+
+
+def open_store(path: Path, settings: StoreSettings = GOLDEN) -> Recovered:
+    return recover(LocalOwnedDirectory(path), settings, ManualClock(1_800_000_000_000))
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()
+    }
+
+
+def messages(count: int, seed: int = 0) -> list[Message]:
+    dice = random.Random(seed)
+    return [
+        Message(
+            f"Topic{dice.randrange(4)}",
+            dice.randbytes(dice.randrange(200)),
+            tags=dice.choice((None, "red", "blue")),
+            keys=[f"{seed}-{number}"] * dice.randrange(3),
+            queue_id=dice.randrange(3),
+        )
+        for number in range(count)
+    ]
+
+
+def require_whole(path: Path, settings: StoreSettings, dialect: Dialect = Dialect.V5_5) -> int:
+    """Check that queues and index are what their log makes them; return the number of records."""
+    records = list(read_log(path))
+    assert queue_files(records, settings.mapped_file_size_consume_queue) == read_queue_files(path)
+    indexes = index_files(records, settings.max_hash_slot_num, settings.max_index_num, dialect)
+    assert indexes == read_index_files(path)
+    return len(records)
+
+
+# Stores of RocketMQ
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_a_store_that_rocketmq_closed_keeps_every_byte(name: str, tmp_path: Path) -> None:
+    golden = store(name)
+    path = golden.copy(tmp_path / "store")
+    before = contents(path)
+
+    found = open_store(path)
+
+    after = contents(path)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    assert changed - {"checkpoint", "abort"} == set()
+    assert found.report.is_clean
+    assert found.report.log_end == golden.walk()["endOffset"]
+    assert found.report.records <= 2
+
+
+@pytest.mark.parametrize("name", ["rmq5-killed", *TORN_VARIANTS])
+def test_a_crashed_store_ends_where_rocketmq_ends_it(name: str, tmp_path: Path) -> None:
+    golden = store(name)
+    path = golden.copy(tmp_path / "store")
+
+    found = open_store(path)
+
+    recovered = golden.recovery()
+    assert found.report.log_end == recovered["afterLoad"]["commitLogMaxOffset"]
+    assert not found.report.is_clean
+    for queue in recovered["queues"]:
+        topic, queue_id = queue["topic"], queue["queueId"]
+        assert queue["maxOffset"] == found.queues.max_offset(topic, queue_id)
+        assert queue["maxOffset"] == found.offsets.next(topic, queue_id)
+        assert queue["minOffset"] == found.queues.min_offset(topic, queue_id)
+
+
+@pytest.mark.parametrize("name", ["rmq5-killed", *TORN_VARIANTS])
+def test_a_crashed_store_gets_all_that_follows_from_its_log(name: str, tmp_path: Path) -> None:
+    path = store(name).copy(tmp_path / "store")
+
+    open_store(path)
+
+    records = list(read_log(path))
+    written = {name: data for name, data in read_queue_files(path).items() if data.strip(b"\0")}
+    assert queue_files(records, 20000) == written
+    assert index_files(records, 1000, 4000, Dialect.V5_5) == read_index_files(path)
+
+
+@pytest.mark.parametrize("name", ["rmq5-clean", "rmq49-clean", "rmq5-killed", "rmq5-torn"])
+def test_without_derived_files_they_are_made_from_the_log(name: str, tmp_path: Path) -> None:
+    golden = store(name)
+    path = golden.copy(tmp_path / "store")
+    dialect = open_store(golden.copy(tmp_path / "other")).report.dialect
+    for derived in ("consumequeue", "index"):
+        shutil.rmtree(path / derived)
+
+    found = open_store(path)
+
+    assert found.report.dialect is dialect
+    records = list(read_log(path))
+    assert queue_files(records, 6_000_000) == read_queue_files(path)
+    assert index_files(records, 1000, 4000, dialect) == read_index_files(path)
+
+
+@pytest.mark.parametrize("name", ["rmq5-clean", "rmq533-clean", "rmq5-killed", "rmq5-torn"])
+def test_the_second_start_writes_nothing(name: str, tmp_path: Path) -> None:
+    path = store(name).copy(tmp_path / "store")
+    open_store(path)
+    before, times = contents(path), {file: file.stat().st_mtime_ns for file in path.rglob("*")}
+
+    again = open_store(path)
+
+    assert contents(path) == before
+    assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == times
+    assert again.report.records == 0
+
+
+def test_queue_files_keep_the_size_that_they_have(tmp_path: Path) -> None:
+    path = store("rmq5-clean").copy(tmp_path / "store")
+    found = open_store(path)
+    found.queues.append("TopicNew", 0, 0, bytes(8) + b"\0\0\0\1" + bytes(8))
+
+    assert (path / "consumequeue/TopicNew/0" / f"{0:020d}").stat().st_size == 20000
+
+
+# mqlake's own
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A store with a checkpoint, records behind it, and a process that died."""
+    parts = LiveParts(tmp_path, SMALL)
+    parts.put_many(messages(200))
+    parts.log.sync()
+    parts.queues.sync()
+    parts.index.sync()
+    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    parts.put_many(messages(100, seed=1))
+    return tmp_path
+
+
+def test_only_what_is_behind_the_checkpoint_is_read(killed: Path) -> None:
+    before = contents(killed)
+
+    found = open_store(killed, SMALL)
+
+    assert (found.report.records, found.report.is_rebuilt) == (100, False)
+    assert require_whole(killed, SMALL) == 300
+    after = contents(killed)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    assert {name.partition("/")[0] for name in changed} <= {"checkpoint", "index", "commitlog"}
+
+
+def test_messages_go_on_where_they_ended(killed: Path) -> None:
+    parts = LiveParts(killed, SMALL)
+    parts.put_many(messages(100, seed=2))
+
+    assert require_whole(killed, SMALL) == 400
+
+
+def _drop(path: Path, name: str) -> None:
+    shutil.rmtree(path / name) if (path / name).is_dir() else (path / name).unlink()
+
+
+def _cut(path: Path, name: str) -> None:
+    for file in (path / name).rglob("*"):
+        if file.is_file():
+            os.truncate(file, 0)
+
+
+def _zero(path: Path, name: str) -> None:
+    for file in (path / name).rglob("*"):
+        if file.is_file():
+            file.write_bytes(bytes(file.stat().st_size))
+
+
+def _scribble(path: Path, name: str) -> None:
+    dice = random.Random(name)
+    for file in (path / name).rglob("*"):
+        if file.is_file():
+            file.write_bytes(dice.randbytes(file.stat().st_size))
+
+
+@pytest.mark.parametrize("harm", [_drop, _cut, _zero, _scribble])
+@pytest.mark.parametrize("name", ["consumequeue", "index", "consumequeue/Topic1/2"])
+def test_harm_to_derived_files_is_mended_from_the_log(
+    harm: Callable[[Path, str], None], name: str, killed: Path
+) -> None:
+    harm(killed, name)
+
+    open_store(killed, SMALL)
+
+    assert require_whole(killed, SMALL) == 300
+
+
+@pytest.mark.parametrize("harm", [b"", bytes(4096), b"?" * 4096])
+def test_without_a_good_checkpoint_all_of_the_log_is_read(harm: bytes, killed: Path) -> None:
+    (killed / "checkpoint").write_bytes(harm)
+
+    found = open_store(killed, SMALL)
+
+    assert found.report.records >= 300 or harm.startswith(b"?")
+    assert require_whole(killed, SMALL) == 300
+
+
+def test_a_checkpoint_that_rocketmq_wrote_since_is_no_resume_point(killed: Path) -> None:
+    data = bytearray((killed / "checkpoint").read_bytes())
+    assert checkpoint.decode_resume(data)
+    data[7] ^= 1
+    (killed / "checkpoint").write_bytes(data)
+
+    assert checkpoint.decode_resume(data) is None
+    open_store(killed, SMALL)
+    assert require_whole(killed, SMALL) == 300
+
+
+@pytest.mark.parametrize("lost", [8, 200, 5000])
+def test_a_lost_tail_takes_its_entries_with_it(lost: int, killed: Path) -> None:
+    end = list(read_log(killed))[-1]
+    end_offset = end.physical_offset + end.size
+    for file in sorted((killed / "commitlog").iterdir()):
+        base = int(file.name)
+        data = file.read_bytes()
+        keep = max(0, min(len(data), end_offset - lost - base))
+        file.write_bytes(data[:keep].ljust(len(data), b"\0"))
+
+    found = open_store(killed, SMALL)
+
+    assert found.log.end == found.report.log_end <= end_offset - lost
+    written = {name: data for name, data in read_queue_files(killed).items() if data.strip(b"\0")}
+    records = list(read_log(killed))
+    assert queue_files(records, 400) == written
+    assert index_files(records, 11, 50, Dialect.V5_5) == read_index_files(killed)
+    LiveParts(killed, SMALL).put_many(messages(100, seed=3))
+    assert len(list(read_log(killed))) == len(records) + 100
+
+
+def test_after_a_clean_stop_nothing_is_read(killed: Path) -> None:
+    found = open_store(killed, SMALL)
+    found.checkpoint.write(reached(found.dispatcher, found.index), is_clean_stop=True)
+    mark_closed(LocalOwnedDirectory(killed))
+
+    again = open_store(killed, SMALL)
+
+    assert (again.report.is_clean, again.report.records) == (True, 0)
+    assert (killed / "abort").exists()
+    assert require_whole(killed, SMALL) == 300
+
+
+def test_what_rocketmq_goes_by_lets_it_index_every_key_again(killed: Path) -> None:
+    found = open_store(killed, SMALL)
+
+    running = checkpoint.decode((killed / "checkpoint").read_bytes())
+    header = found.index.state().header
+    full = found.index.files().files[-2].header
+    assert running.logics_physical_offset == header.begin_physical_offset
+    assert running.index_msg_timestamp == full.end_timestamp
+    found.checkpoint.write(reached(found.dispatcher, found.index), is_clean_stop=True)
+    closed = checkpoint.decode((killed / "checkpoint").read_bytes())
+    assert closed.logics_physical_offset == found.dispatcher.last_queued.physical_offset
+    assert closed.confirm_physical_offset == found.dispatcher.last_record.physical_offset
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_new_store_keeps_its_dialect(dialect: Dialect, tmp_path: Path) -> None:
+    settings = StoreSettings(index_dialect=dialect, max_hash_slot_num=11, max_index_num=50, **SIZES)
+    LiveParts(tmp_path, settings).put_many(messages(60))
+
+    assert open_store(tmp_path, SMALL).report.dialect is dialect
+    assert require_whole(tmp_path, SMALL, dialect) == 60
+
+
+SIZES: dict[str, Any] = {
+    "mapped_file_size_commit_log": 1 << 14,
+    "mapped_file_size_consume_queue": 400,
+}
+
+
+def test_an_index_that_was_switched_off_is_completed(tmp_path: Path) -> None:
+    off = StoreSettings(message_index_enable=False, **SIZES)
+    LiveParts(tmp_path, SMALL).put_many(messages(60))
+    LiveParts(tmp_path, off).put_many(messages(60, seed=1))
+    open_store(tmp_path, off)
+
+    open_store(tmp_path, SMALL)
+
+    assert require_whole(tmp_path, SMALL) == 120
+
+
+def test_progress_is_told(killed: Path) -> None:
+    told: list[tuple[int, int]] = []
+    recover(LocalOwnedDirectory(killed), SMALL, ManualClock(), lambda *how: told.append(how))
+
+    assert told
+    assert told == sorted(told)
+    assert all(done <= total for done, total in told)
+
+
+def test_the_second_start_does_nothing_to_the_disk_but_sync() -> None:
+    disk = RecordedDisk()
+    LiveParts(disk, SMALL).put_many(messages(100))
+    disk.abandon()
+    LiveParts(disk, SMALL)
+    disk.abandon()
+    steps = len(disk.trace)
+
+    LiveParts(disk, SMALL)
+
+    changes = Write | Resize | Remove | Rename | MakeFile
+    assert [step for step in disk.trace[steps:] if isinstance(step, changes)] == []
+
+
+def test_ten_thousand_queues(tmp_path: Path) -> None:
+    settings = StoreSettings(max_hash_slot_num=100, max_index_num=1000)
+    parts = LiveParts(tmp_path, settings)
+    parts.put_many(
+        [Message(f"T{number % 100}", b"", queue_id=number // 100) for number in range(10_000)]
+    )
+    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+
+    found = open_store(tmp_path, settings)
+
+    assert (found.report.queues, found.report.records) == (10_000, 0)
+    assert all(end == 1 for end in found.offsets.table.values())
+    assert len(found.offsets.table) == 10_000
