@@ -10,6 +10,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import checkpoint
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.dialect import Dialect
+from mqlake.formats.index_file import IndexHeader
 from tests.formats.golden_log import golden
 from tests.formats.strategies import LONG
 
@@ -51,3 +52,31 @@ def test_short_files_are_refused(size: int) -> None:
     with pytest.raises(FormatError):
         checkpoint.decode(bytes(size))
     assert checkpoint.decode(bytes(48)) == Checkpoint()
+
+
+RESUME = checkpoint.ResumePoint(
+    Dialect.V5_3, 1 << 40, 1 << 39, -1, 0, 20261120203016976, 1000, IndexHeader(1, 2, 3, 4, 5, 6)
+)
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_resume_point_lies_behind_rocketmqs_fields(dialect: Dialect) -> None:
+    fields = Checkpoint(1, 2, 3, 4, 5, 6)
+    data = checkpoint.encode(fields, dialect, RESUME)
+
+    assert checkpoint.decode_resume(data) == RESUME
+    assert data[:48] == checkpoint.encode(fields, dialect)[:48]
+    assert not data[512:].strip(b"\0")
+
+
+@pytest.mark.parametrize("at", [0, 47, 48, 60, 139])
+def test_a_resume_point_of_which_a_byte_is_wrong_is_none(at: int) -> None:
+    data = bytearray(checkpoint.encode(Checkpoint(1), Dialect.V5_5, RESUME))
+    data[at] ^= 4
+
+    assert checkpoint.decode_resume(data) is None
+
+
+@pytest.mark.parametrize("data", [b"", bytes(139), bytes(4096), b"\xff" * 4096])
+def test_without_a_resume_point_there_is_none(data: bytes) -> None:
+    assert checkpoint.decode_resume(data) is None
