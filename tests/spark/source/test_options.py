@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.spark.source.options import Limit, ReadOptions, read_options
+from mqlake.spark.source.limits import Limit
+from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.queue_json import offsets, queues
 from tests.golden import store
 from tests.spark.source.rows import batch_rows, options_of

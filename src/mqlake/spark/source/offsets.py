@@ -13,8 +13,9 @@ from mqlake.spark.source.conditions import (
     TopicMatches,
     wants_topic,
 )
+from mqlake.spark.source.limits import Limit
 from mqlake.spark.source.log import logger
-from mqlake.spark.source.options import Limit, ReadOptions
+from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.queue_json import EARLIEST, LATEST, Numbers
 from mqlake.store.log_scan import Queue

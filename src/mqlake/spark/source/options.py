@@ -9,38 +9,13 @@ import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.spark.source.columns import COLUMNS, check_columns
+from mqlake.spark.source.limits import Limit, check_limits, limit_of
 from mqlake.spark.source.option_parsing import parse_options
 from mqlake.spark.source.option_table import EARLIEST, LATEST, SOURCE_OPTIONS
-from mqlake.spark.source.queue_json import EARLIEST as EARLIEST_OFFSET
-from mqlake.spark.source.queue_json import LATEST as LATEST_OFFSET
-from mqlake.spark.source.queue_json import Numbers
 from mqlake.store.log_scan import Queue
 
 _STRATEGIES = ("assign", "subscribe", "subscribePattern")
 _CLUSTER = ("nameserver", "namesrvaddr")
-
-
-class Limit(msgspec.Struct, frozen=True):
-    """Where queues start or end; what is given first of these counts, as in the Kafka source.
-
-    Attributes:
-        timestamp: a store time (ms) for all queues.
-        timestamps: one for each named queue.
-        offsets: an offset for each named queue, -2 and -1 for earliest and latest.
-        word: "earliest" or "latest", where none of the others is given.
-    """
-
-    timestamp: int | None
-    timestamps: Numbers | None
-    offsets: Numbers | None
-    word: str
-
-    @property
-    def queues(self) -> list[Queue]:
-        """The queues that are named."""
-        if self.timestamp is not None:
-            return []
-        return list(self.timestamps or self.offsets or ())
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
@@ -89,8 +64,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         queues=values["assign"],
         tags=None if values["tags"] and "*" in values["tags"] else values["tags"],
         keys=values["keys"],
-        starting=_limit(values, "starting", LATEST if streaming else EARLIEST),
-        ending=_limit(values, "ending", LATEST),
+        starting=limit_of(values, "starting", LATEST if streaming else EARLIEST),
+        ending=limit_of(values, "ending", LATEST),
         latest_if_none=values["startingOffsetsByTimestampStrategy"] == LATEST,
         fail_on_data_loss=values["failOnDataLoss"],
         min_partitions=values["minPartitions"],
@@ -106,7 +81,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     )
     _check_triggers(options)
     if streaming is not None:
-        _check_limits(options, given, streaming=streaming)
+        check_limits(options.starting, options.ending, given, streaming=streaming)
     return options
 
 
@@ -116,18 +91,6 @@ def _refuse_clusters(given: Mapping[str, str]) -> None:
             raise FormatError(
                 f"option {name}: live clusters cannot be read yet; give path, a store directory"
             )
-
-
-def _limit(values: dict[str, Any], side: str, default: str) -> Limit:
-    timestamp, timestamps = values[f"{side}Timestamp"], values[f"{side}OffsetsByTimestamp"]
-    offsets = values[f"{side}Offsets"]
-    if timestamp is not None:
-        return Limit(timestamp, None, None, default)
-    if timestamps is not None:
-        return Limit(None, timestamps, None, default)
-    if isinstance(offsets, str):
-        return Limit(None, None, None, offsets)
-    return Limit(None, None, offsets, default)
 
 
 def _columns(values: dict[str, Any]) -> tuple[str, ...]:
@@ -153,31 +116,3 @@ def _check_triggers(options: ReadOptions) -> None:
     least, most = options.min_offsets_per_trigger, options.max_offsets_per_trigger
     if least is not None and most is not None and least > most:
         raise FormatError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")
-
-
-def _check_limits(options: ReadOptions, given: Mapping[str, str], *, streaming: bool) -> None:
-    if streaming:
-        for name in given:
-            if name.lower().startswith("ending"):
-                raise FormatError(f"option {name}: a streaming query has no end")
-        return
-    starting, ending = options.starting, options.ending
-    if starting.word == LATEST:
-        raise FormatError("startingOffsets: a batch query cannot start at the latest offset")
-    for (topic, queue_id), offset in (starting.offsets or {}).items():
-        if offset == LATEST_OFFSET:
-            raise FormatError(
-                f"startingOffsets: {topic}-{queue_id}: a batch query cannot start at the latest"
-            )
-    for (topic, queue_id), offset in (ending.offsets or {}).items():
-        if offset == EARLIEST_OFFSET:
-            raise FormatError(
-                f"endingOffsets: {topic}-{queue_id}: a batch query cannot end at the earliest"
-            )
-    for queue, first in (starting.offsets or {}).items():
-        last = (ending.offsets or {}).get(queue, LATEST_OFFSET)
-        if 0 <= last < first:
-            raise FormatError(
-                f"startingOffsets: {queue[0]}-{queue[1]} would start at {first}, behind its end "
-                f"at {last}"
-            )
