@@ -11,6 +11,7 @@ from typing import Any
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.gap import Gap
 from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.dispatch.window import DEFAULT_WINDOW
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
 from mqlake.spark.source.columns import to_batch
@@ -23,8 +24,9 @@ from mqlake.storage.protocol import Directory
 
 log = logger()
 
-WINDOW = 16 << 20
-"""Bytes of log in one batch: of records of 1 KiB, 16,000."""
+WINDOW = DEFAULT_WINDOW
+"""Bytes of log in one batch. Larger batches would not fit into the CPU's cache while they are made,
+which costs more than Spark gains."""
 
 _FEW = 4_000
 """Rows below which batches are put together."""
