@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import FormatError
 from mqlake.formats import checkpoint
 from mqlake.formats.checkpoint import Checkpoint, ResumePoint
 from mqlake.formats.dialect import Dialect
@@ -124,10 +124,7 @@ class CheckpointFile:
 def _read(directory: OwnedDirectory) -> bytes:
     if not directory.exists(CHECKPOINT_NAME):
         return b""
-    try:
-        file = directory.open(CHECKPOINT_NAME)
-    except StoreError:
-        return b""
+    file = directory.open(CHECKPOINT_NAME)
     try:
         return file.read(0, checkpoint.SIZE)
     finally:

@@ -218,8 +218,13 @@ class OwnedCommitLog(CommitLog):
         if not self._writing:
             super().refresh()
 
-    def file(self, segment: Segment) -> ReadableFile | None:
-        return self._writing.get(segment.base) or super().file(segment)
+    def file(self, segment: Segment) -> ReadableFile:
+        """Return the segment's open file.
+
+        Raises:
+            StoreError: it cannot be opened. It is there, so this must not look like its end.
+        """
+        return self._writing.get(segment.base) or self._open_file(segment)
 
     def read(self, physical_offset: int, size: int) -> memoryview:
         """Return bytes of the log, read-only and not copied; they stay valid after deletion.

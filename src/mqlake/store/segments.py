@@ -111,13 +111,15 @@ class CommitLog:
 
     def file(self, segment: Segment) -> ReadableFile | None:
         """Return the segment's open file, None where it is gone or cannot be opened."""
+        try:
+            return self._open_file(segment)
+        except StoreError:
+            return None
+
+    def _open_file(self, segment: Segment) -> ReadableFile:
         file = self._open.get(segment.base)
         if file is None:
-            try:
-                file = self._directory.open(segment.path)
-            except StoreError:
-                return None
-            self._open[segment.base] = file
+            file = self._open[segment.base] = self._directory.open(segment.path)
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)[1].close()
         self._open.move_to_end(segment.base)
