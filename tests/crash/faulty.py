@@ -106,7 +106,8 @@ class FaultyDisk(RecordedDisk):
 
     def sync_directory(self, path: str) -> None:
         if self.fails("names"):
-            self.record(SyncNames(self._folder(path).number, failed=True))
+            if self._fault.reason != errno.EMFILE:  # else the disk was not even asked
+                self.record(SyncNames(self._folder(path).number, failed=True))
             raise self.error(path)
         super().sync_directory(path)
 

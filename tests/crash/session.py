@@ -201,9 +201,9 @@ class Session:
 
     def retain(self, act: Callable[[], object]) -> None:
         """Let the store delete files; all but the last may go."""
-        old = walk(self.disk.bystander()).records
-        last = int(self.disk.bystander().names("commitlog")[-1])
-        for found in old:
+        looker = self.disk.bystander()
+        *_, last = [0, *map(int, looker.names("commitlog"))]
+        for found in walk(looker).records:
             if found.record.physical_offset < last:
                 self.disk.record(Note(Retired(found.record.physical_offset)))
         act()
