@@ -8,7 +8,7 @@ from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.spark.source.row_filter import RowFilter
 from mqlake.spark.source.stretches import Piece, Stretch, in_segments
-from mqlake.store.segments import CommitLog
+from mqlake.store.segments import CommitLog, Segment
 
 
 def cuts(log: CommitLog, stretch: Stretch, wanted: RowFilter, most: int) -> Iterator[int]:
@@ -48,9 +48,8 @@ def boundary_by_walk(log: CommitLog, start: int, position: int) -> int | None:
         file = log.file(_segment(log, piece))
         if file is None:
             return None
-        end = piece.end
         scan = SegmentScan(
-            file, piece.base, piece.start, end, exact=True, crc=False, want=Want.LOCATE
+            file, piece.base, piece.start, piece.end, exact=True, crc=False, want=Want.LOCATE
         )
         for _ in scan:
             pass
@@ -73,7 +72,7 @@ def _batches(log: CommitLog, piece: Piece) -> Iterator[Batch]:
         )
 
 
-def _segment(log: CommitLog, piece: Piece):
+def _segment(log: CommitLog, piece: Piece) -> Segment:
     segment = log.segment_at(piece.start)
     assert segment is not None
     return segment

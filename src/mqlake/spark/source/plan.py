@@ -16,7 +16,7 @@ from mqlake.spark.source.log import logger
 from mqlake.spark.source.offsets import batch_ranges, data_loss, subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore, open_store
-from mqlake.spark.source.stretches import Piece, Share, Stretch
+from mqlake.spark.source.stretches import Share, Stretch
 
 log = logger()
 
@@ -109,17 +109,14 @@ def _shares(
 def _without_holes(store: OpenStore, found: Sequence[Stretch]) -> list[Stretch]:
     """Return stretches without the parts of files that were never written."""
     data: list[Stretch] = []
-    for segment, (start, end) in (
-        (segment, (piece.start, piece.end))
-        for piece in stretches.in_segments(store.log, found)
-        if (segment := store.log.segment_at(piece.start))
-    ):
-        file = store.log.file(segment)
-        if file is not None and end - start > SMALLEST:
-            ranges = file.data_ranges(start - segment.base, end - segment.base)
-            data += [(segment.base + first, segment.base + last) for first, last in ranges]
-        else:
-            data.append((start, end))
+    for piece in stretches.in_segments(store.log, found):
+        segment = store.log.segment_at(piece.start)
+        file = store.log.file(segment) if segment else None
+        if file is None or piece.end - piece.start <= SMALLEST:
+            data.append((piece.start, piece.end))
+            continue
+        ranges = file.data_ranges(piece.start - piece.base, piece.end - piece.base)
+        data += [(piece.base + first, piece.base + last) for first, last in ranges]
     return data
 
 
@@ -139,6 +136,3 @@ def _cut_by_count(
             if start < end:
                 found.append([(start, end)])
     return found
-
-
-__all__ = ["Piece", "Plan", "Task", "plan_batch", "plan_tasks"]
