@@ -71,14 +71,5 @@ def _roll(bench: Bench) -> list[Bar]:
     after = store.peer.ask("roll", ROLLS - 100)
     store.close()
     store.remove()
-    return [
-        Bar(
-            f"{what} more after {ROLLS:,} rolls than after 100",
-            "≤",
-            0,
-            after[what] - before[what],
-            "",
-        )
-        for what in OF_EACH
-        for more in [after[what] - before[what]]
-    ]
+    text = f"more after {ROLLS:,} rolls than after 100"
+    return [Bar(text, "≤", KEPT, after[what] - before[what], what) for what in OF_EACH]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.formats import sys_flag
+from mqlake.formats.consume_queue import parse_delay_levels
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Record
 from mqlake.jobs.local import LocalEngine
@@ -24,7 +25,7 @@ from tests.peer import answers
 from tests.peer.answers import Message
 from tests.peer.live_writer import put_all
 from tests.peer.rocketmq_store import RocketMQ
-from tests.peer.workload import expected, puts
+from tests.peer.workload import DELAY_LEVELS, expected, puts
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("peer")]
 
@@ -33,6 +34,7 @@ SETTINGS = {
     "mappedFileSizeConsumeQueue": 400,
     "maxHashSlotNum": 100,
     "maxIndexNum": 400,
+    "messageDelayLevel": DELAY_LEVELS,
 }
 
 
@@ -109,7 +111,8 @@ def put_by_java(
 
 def check_derived_files(path: Path, rebuilt: Path) -> None:
     """Compare with what `mqlake rebuild` makes of the log; there are several files of each kind."""
-    rebuild(path, LocalEngine(2), out=rebuilt)
+    levels = parse_delay_levels(DELAY_LEVELS)
+    rebuild(path, LocalEngine(2), out=rebuilt, delay_levels=levels)
     queues, indexes = read_queue_files(path), read_index_files(path)
     assert queues == read_queue_files(rebuilt)
     assert indexes == read_index_files(rebuilt)

@@ -27,7 +27,8 @@ V4, V6 = "10.1.2.3", "2001:db8:85a3:0:0:8a2e:370:7334"
 TAGS = ("TagA", "TagB", "Aa", "BB", "标签", None)
 TOPICS = ("TopicA", "TopicB", "TopicLong_" + "x" * 150)
 SCHEDULED = "SCHEDULE_TOPIC_XXXX"
-DELAYS = (1000, 5000, 10_000, 30_000)  # of the first delay levels, milliseconds
+DELAY_LEVELS = "1h 2h 1d 2d"  # nothing falls due while a test runs
+DELAYS = (3_600_000, 7_200_000, 86_400_000, 172_800_000)
 
 
 def puts(seed: int, count: int) -> list[Put]:
@@ -50,7 +51,8 @@ def _put(rng: random.Random, number: int) -> Put:
     put |= _content(rng)
     if kind == 2:
         level = rng.randint(1, len(DELAYS))
-        put["properties"] |= {"DELAY": str(level), "REAL_TOPIC": put["topic"], "REAL_QID": "0"}
+        real = {"REAL_TOPIC": put["topic"], "REAL_QID": str(put["queueId"])}
+        put["properties"] |= {"DELAY": str(level)} | real
         return put | {"topic": SCHEDULED, "queueId": level - 1}
     if kind == 3:
         put["sysFlag"] = sys_flag.COMPRESSED
@@ -93,11 +95,15 @@ def to_message(put: Put) -> Message | MessageBatch:
         ]
         return MessageBatch(body=encode_batch(parts), **common)
     properties = dict(put["properties"])
+    if put["topic"] == SCHEDULED:  # mqlake's store makes it so; a broker does for Java's
+        common["topic"] = properties.pop("REAL_TOPIC")
+        common["queue_id"] = int(properties.pop("REAL_QID"))
     tags, keys = properties.pop("TAGS", None), properties.pop("KEYS", "")
     return Message(
         body=_body(put),
         tags=tags,
         keys=keys,
+        delay_level=int(properties.pop("DELAY", "0")),
         properties=properties,
         flag=put["flag"],
         prepared_transaction_offset=put.get("preparedTransactionOffset", 0),
