@@ -359,3 +359,21 @@ def test_ten_thousand_queues(tmp_path: Path) -> None:
     assert (found.report.queues, found.report.records) == (10_000, 0)
     assert all(end == 1 for end in found.offsets.table.values())
     assert len(found.offsets.table) == 10_000
+
+
+def test_a_long_log_is_read_ahead(tmp_path: Path) -> None:
+    settings = StoreSettings(
+        mapped_file_size_commit_log=5 << 20, max_hash_slot_num=1000, max_index_num=9000
+    )
+    parts = LiveParts(tmp_path, settings)
+    bodies = random.Random(1).randbytes(4 << 20)
+    sent = [
+        Message(f"T{number % 5}", bodies[: number % 3000], keys=f"k{number}", queue_id=number % 2)
+        for number in range(10_000)
+    ]
+    parts.put_many([*sent, Message("T0", bodies[: 3 << 20], keys="longer than a window"), *sent])
+
+    found = open_store(tmp_path, settings)
+
+    assert found.report.records == 20_001
+    assert require_whole(tmp_path, settings) == 20_001

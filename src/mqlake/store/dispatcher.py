@@ -102,9 +102,12 @@ class Dispatcher:
             self.position = step.end
         return self.count - count
 
-    def read(self, limit: int) -> Step:
-        """Return the next records of a log whose bytes may be anything, not yet dispatched."""
-        return self._steps.step(self.position, limit, check=True)
+    def read(self, start: int, limit: int) -> Step:
+        """Return records of a log whose bytes may be anything, not yet dispatched.
+
+        May run in another thread while the records before are dispatched.
+        """
+        return self._steps.step(start, limit, check=True)
 
     def take(self, step: Step, index_from: int = 0, index_skip: int = 0) -> None:
         """Dispatch the records of a step.

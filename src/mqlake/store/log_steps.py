@@ -28,7 +28,7 @@ class Step(NamedTuple):
     """What one window of the log had.
 
     Attributes:
-        batch: its records, None without any. Overwritten by the next step.
+        batch: its records, None without any. Overwritten by the step after the next.
         end: physical offset at which the next step starts.
         fault: why the log ends there; GOOD where it does not.
     """
@@ -57,7 +57,7 @@ class LogSteps:
         self._log = log
         self._delay_levels = np.array(delay_levels, np.int64)
         self._index_tags, self._across_gaps = index_tags, across_gaps
-        self._buffers = Buffers(_WINDOW)
+        self._buffers, self._others = Buffers(_WINDOW), Buffers(_WINDOW)
         self._kernel = load()
 
     def step(self, start: int, limit: int, *, check: bool = False) -> Step:
@@ -72,6 +72,7 @@ class LogSteps:
         file = segment and self._log.file(segment)
         if segment is None or file is None:
             return Step(None, start, Fault.SHORT)
+        self._buffers, self._others = self._others, self._buffers
         data_end = min(limit, segment.end)
         length = min(self._buffers.window, data_end - start)
         file.read_into(self._buffers.data.data[:length], start - segment.base)
@@ -117,6 +118,7 @@ class LogSteps:
             if layout is None:
                 return Step(None, end, fault)
             self._buffers.grow(layout.size)
+            self._others.grow(layout.size)
         return Step(batch, end, Fault.GOOD)
 
     def _judge(

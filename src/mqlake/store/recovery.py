@@ -6,7 +6,9 @@ Upstream: `DefaultMessageStore.load`, `CommitLog.recoverNormally` and `recoverAb
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import msgspec
@@ -23,6 +25,7 @@ from mqlake.store.dispatcher import Dispatcher, Last
 from mqlake.store.index_files import IndexFiles
 from mqlake.store.log_end import last_written_start, recovery_start
 from mqlake.store.log_scan import head_at, search
+from mqlake.store.log_steps import Step
 from mqlake.store.owned_index import OwnedIndex
 from mqlake.store.owned_log import OwnedCommitLog
 from mqlake.store.owned_queues import OwnedQueues
@@ -35,6 +38,9 @@ Progress = Callable[[int, int], None]
 """Told how far recovery is: bytes of the log looked at, and bytes to look at in all."""
 
 _NEVER = (1 << 63) - 1
+
+_LONG = 8 << 20
+"""Bytes of log that are worth a thread."""
 
 
 class RecoveryReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -237,14 +243,14 @@ class _Recovery:
     def _dispatch(self, dispatcher: Dispatcher, indexing: IndexStart) -> Fault:
         """Dispatch up to the first place that is no record; return what is there."""
         limit, start = self._log.limit, dispatcher.position
-        while True:
-            step = dispatcher.read(limit)
+        for step in _steps(dispatcher, limit):
             dispatcher.take(step, *indexing)
             dispatcher.position = step.end
             if step.fault is not Fault.GOOD:
                 return step.fault
             if self._progress is not None:
                 self._progress(step.end - start, limit - start)
+        raise AssertionError("a log without an end")
 
     def _derive_queues_again(self, dispatcher: Dispatcher) -> QueueRecovery:
         """Write all queue entries of the log, behind damage too."""
@@ -259,3 +265,17 @@ class _Recovery:
             dispatcher.position = search(self._log, segment, dispatcher.position + 1, stop)
         dispatcher.position = end
         return judge
+
+
+def _steps(dispatcher: Dispatcher, limit: int) -> Iterator[Step]:
+    """Yield the steps from the dispatcher's position to the first fault.
+
+    Of a long log, each is read and checked while the one before it is dispatched.
+    """
+    step = dispatcher.read(dispatcher.position, limit)
+    with ThreadPoolExecutor(1) if limit - step.end > _LONG else nullcontext() as beside:
+        while step.fault is Fault.GOOD:
+            ahead = beside and beside.submit(dispatcher.read, step.end, limit)
+            yield step
+            step = ahead.result() if ahead else dispatcher.read(step.end, limit)
+    yield step
