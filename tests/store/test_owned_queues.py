@@ -124,6 +124,17 @@ def test_a_removed_topic_starts_again_at_zero(tmp_path: Path) -> None:
     assert queues.max_offset("T", 0) == 1
 
 
+def test_a_topic_may_go_while_it_is_synced(tmp_path: Path) -> None:
+    queues = make(tmp_path)
+    queues.append("T", 0, 0, entries(0, 7))
+
+    pending = queues.pending_sync()
+    queues.remove_topic("T")
+    pending.complete()
+
+    assert queues.queues() == []
+
+
 def test_a_sync_covers_files_and_the_names_that_lead_to_them() -> None:
     disk = RecordedDisk()
     queues = OwnedQueues(disk, PER_FILE * 20)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mqlake.errors import DiskError
 from mqlake.storage.protocol import OwnedDirectory
 
 
@@ -45,7 +47,11 @@ class PendingSync:
         for file in self.files:
             file.sync()
         for path in self.directories:
-            self.directory.sync_directory(path)
+            try:
+                self.directory.sync_directory(path)
+            except DiskError as error:
+                if error.errno != errno.ENOENT:  # a topic's that was removed meanwhile
+                    raise
 
     def complete(self) -> None:
         """Do all three steps here."""
