@@ -280,9 +280,19 @@ class OwnedStore:
                 self._checkpoint.write(reached(self.dispatcher, self.index), is_clean_stop=True)
                 mark_closed(self.directory)
             finally:
-                self.queues.close()
-                self.index.close()
-                self.log.close()
+                self._close_files()
+
+    def abandon(self) -> None:
+        """Let go of the directory as it is; the next start recovers."""
+        self._appender.shut_down()
+        self.reads.arrivals.close()
+        with self._held:
+            self._close_files()
+
+    def _close_files(self) -> None:
+        self.queues.close()
+        self.index.close()
+        self.log.close()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from mqlake.spark.source.columns import spark_schema
@@ -37,6 +43,20 @@ class RocketMQDataSource(DataSource):
         options = read_options(self.options, streaming=True)
         _tell_ignored(options)
         return StreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return what writes a batch query (docs/spark-sink.md)."""
+        from mqlake.spark.sink.options import write_options
+        from mqlake.spark.sink.writer import BatchWriter
+
+        return BatchWriter(write_options(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Return what writes a streaming query (docs/spark-sink.md)."""
+        from mqlake.spark.sink.options import write_options
+        from mqlake.spark.sink.writer import StreamWriter
+
+        return StreamWriter(write_options(self.options), schema, overwrite=overwrite)
 
 
 def _tell_ignored(options: ReadOptions) -> None:

@@ -1,0 +1,110 @@
+"""The columns that the sink takes: those of the source, by the same names."""
+
+# pyright: basic, reportAttributeAccessIssue=false
+# Reason: pyarrow carries no types, and makes its functions when it is imported.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mqlake.errors import FormatError
+from mqlake.spark.source.option_parsing import nearest
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_INT = _WHOLE[:3]
+_TEXT = ("string",)
+
+TYPES: dict[str, tuple[str, ...]] = {
+    "body": ("binary", "string"),
+    "topic": _TEXT,
+    "tags": _TEXT,
+    "keys": ("array<string>", "string"),
+    "properties": ("map<string,string>",),
+    "uniqKey": _TEXT,
+    "queueId": _INT,
+    "delayLevel": _INT,
+    "flag": _INT,
+    "sysFlag": _INT,
+    "reconsumeTimes": _INT,
+    "bornTimestamp": ("timestamp", "bigint"),
+    "bornHost": _TEXT,
+    "preparedTransactionOffset": _WHOLE,
+}
+"""What each column may be, as Spark's SQL writes it; all but `body` may be absent, or null."""
+
+GIVEN_BY_STORE = (
+    "brokerName",
+    "queueOffset",
+    "storeTimestamp",
+    "physicalOffset",
+    "size",
+    "msgId",
+    "storeHost",
+    "bodyCrc",
+)
+"""Columns of the source that mean nothing here: the store gives them anew."""
+
+
+def check_schema(schema: StructType, topic: str | None) -> None:
+    """Check the columns of a DataFrame; `topic` is the option's.
+
+    Raises:
+        FormatError: an unknown column, one of another type, or one that is missing.
+    """
+    known = {name.lower(): name for name in (*TYPES, *GIVEN_BY_STORE)}
+    found: set[str] = set()
+    for field in schema.fields:
+        name = known.get(field.name.lower())
+        if name is None:
+            near = nearest(field.name, list(known.values()))
+            raise FormatError(
+                f"the sink has no column {field.name[:200]!r}; the nearest one is {near}"
+            )
+        if name in found:
+            raise FormatError(f"column {name} is there twice")
+        found.add(name)
+        given = field.dataType.simpleString()
+        if name in TYPES and given not in TYPES[name] and given != "void":
+            wanted = " or ".join(TYPES[name])
+            raise FormatError(f"column {name} is {given}; it has to be {wanted}")
+    if "body" not in found:
+        raise FormatError("there is no column body")
+    if topic is None and "topic" not in found:
+        raise FormatError("there is neither a column topic nor an option topic")
+
+
+def take(batch: Any) -> dict[str, Any]:
+    """Return the columns of a `pyarrow.RecordBatch` by name, in one type each; no nulls-only ones.
+
+    Texts are `string`, bodies `binary`, numbers `int32` or `int64`, times milliseconds.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = {name.lower(): name for name in TYPES}
+    columns: dict[str, Any] = {}
+    for given, array in zip(batch.schema.names, batch.columns, strict=True):
+        name = known.get(given.lower())
+        if name is None or (array.null_count == len(array) and name != "body"):
+            continue
+        if pa.types.is_timestamp(array.type):
+            array = pc.divide(array.cast(pa.int64()), 1000)
+        columns[name] = array.cast(_arrow_type(name, array.type))
+    return columns
+
+
+def _arrow_type(name: str, given: Any) -> Any:
+    import pyarrow as pa
+
+    if name == "properties":
+        return pa.map_(pa.string(), pa.string())
+    if name == "keys" and not pa.types.is_string(given):
+        return pa.list_(pa.string())
+    if name == "body":
+        return pa.binary()
+    if name in ("bornTimestamp", "preparedTransactionOffset"):
+        return pa.int64()
+    return pa.int32() if TYPES[name] is _INT else pa.string()

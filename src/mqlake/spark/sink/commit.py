@@ -1,0 +1,154 @@
+"""Give staged records their place: what the driver does when all tasks are done.
+
+Each commit is in the store as a whole, or not at all once the next one begins (`journal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from mqlake.dispatch.batch import Bytes, Longs
+from mqlake.errors import StoreError
+from mqlake.formats import record
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
+from mqlake.spark.sink.roll_back import roll_back
+from mqlake.spark.sink.staged import Frame, Part, read_frames
+from mqlake.storage.clock import SystemClock
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.settings import StoreSettings
+
+_SYSTEM_TOPICS = "RMQ_SYS_"
+
+
+class Epoch(NamedTuple):
+    """A micro-batch: the id of the query, and the batch's number."""
+
+    query: str
+    number: int
+
+
+def commit(
+    path: Path, settings: StoreSettings, staged: Path, parts: Sequence[Part], epoch: Epoch | None
+) -> int:
+    """Append the records of all parts to the store; return how many.
+
+    An epoch that the store has already is left out. Returns once everything is on the disk, and
+    the store is closed as by a clean stop.
+
+    Args:
+        staged: the directory that the parts are in.
+        epoch: None in batch queries, which are not repeated.
+
+    Raises:
+        StoreError: another process owns the store, or what is staged cannot be read.
+        DiskError: the disk failed. What was appended goes before the next commit.
+    """
+    directory = LocalOwnedDirectory.make(path)
+    roll_back(directory, settings)
+    if epoch is not None and read_journal(directory).has(*epoch):
+        return 0
+    store = OwnedStore.open(directory, settings)
+    try:
+        count = _add_once(directory, store, staged, parts, epoch)
+    except BaseException:
+        store.abandon()
+        raise
+    store.close()
+    write_journal(directory, Journal(read_journal(directory).epochs))
+    return count
+
+
+def _add_once(
+    directory: LocalOwnedDirectory,
+    store: OwnedStore,
+    staged: Path,
+    parts: Sequence[Part],
+    epoch: Epoch | None,
+) -> int:
+    journal = read_journal(directory)  # nobody else writes it from here on
+    if journal.adding is not None:
+        raise StoreError(f"{directory.root}: another write was interrupted just now; try again")
+    if epoch is not None and journal.has(*epoch):
+        return 0
+    return _add(directory, store, journal, staged, parts, epoch)
+
+
+def _add(
+    directory: LocalOwnedDirectory,
+    store: OwnedStore,
+    journal: Journal,
+    staged: Path,
+    parts: Sequence[Part],
+    epoch: Epoch | None,
+) -> int:
+    adding = Adding(store.log.end, SystemClock().milliseconds())
+    write_journal(directory, Journal(journal.epochs, adding))
+    for part in parts:
+        _append_part(store, staged, part, adding.store_timestamp)
+        _name_topics(store, part)
+    store.sync_log()
+    store.config.persist()
+    epochs = journal.epochs if epoch is None else {**journal.epochs, epoch.query: epoch.number}
+    taken = Adding(adding.start, adding.store_timestamp, is_taken=True)
+    write_journal(directory, Journal(epochs, taken))
+    return sum(part.rows for part in parts)
+
+
+def _append_part(store: OwnedStore, staged: Path, part: Part, now: int) -> None:
+    first = np.array([store.offsets.next(*queue[:2]) for queue in part.queues], np.int64)
+    for frame in read_frames(staged, part):
+        _append(store, frame, first, now)
+        store.log.prepare_next()
+        store.dispatcher.run(store.log.end)
+    for topic, queue_id, count in part.queues:
+        store.offsets.set(topic, queue_id, store.offsets.next(topic, queue_id) + count)
+
+
+def _append(store: OwnedStore, frame: Frame, first: Longs, now: int) -> None:
+    """Append a frame, in pieces that each fit in what is left of a file."""
+    log, (rows, data) = store.log, frame
+    ends = np.cumsum(rows["size"], dtype=np.int64)
+    starts = ends - rows["size"]
+    queued = rows["queue"] >= 0
+    offsets = rows["queue_offset"][queued] + first[rows["queue"][queued]]
+    _set(data, starts[queued] + record.QUEUE_OFFSET_AT, offsets)
+    _set(data, starts + rows["store_timestamp_at"], np.full(len(rows), now, np.int64))
+    row = 0
+    while row < len(rows):
+        begin = int(starts[row])
+        room = log.room_for(int(ends[-1]) - begin)
+        reached = int(np.searchsorted(ends, begin + room, "right"))
+        if reached == row:
+            log.make_room(int(rows["size"][row]))
+            continue
+        places = starts[row:reached]
+        _set(data, places + record.PHYSICAL_OFFSET_AT, places + (log.end - begin))
+        log.append(data[begin : int(ends[reached - 1])].data)
+        row = reached
+
+
+def _set(data: Bytes, at: Longs, numbers: Longs) -> None:
+    """Write big-endian 64-bit numbers at positions."""
+    data[at[:, None] + np.arange(8)] = numbers.astype(">i8").view(np.uint8).reshape(-1, 8)
+
+
+def _name_topics(store: OwnedStore, part: Part) -> None:
+    """Let a broker know the topics, with as many queues as there are."""
+    topics = store.config.topics
+    for name, queue_id, _ in part.queues:
+        if name == SCHEDULE_TOPIC or name.startswith(_SYSTEM_TOPICS):
+            continue
+        topic = topics.ensure(name, queue_id + 1)
+        if min(topic.read_queue_nums, topic.write_queue_nums) <= queue_id:
+            more = {
+                field: max(getattr(topic, field), queue_id + 1)
+                for field in ("read_queue_nums", "write_queue_nums")
+            }
+            topics.put(msgspec.structs.replace(topic, **more))

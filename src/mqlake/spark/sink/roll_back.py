@@ -1,0 +1,65 @@
+"""Take back what an interrupted commit of the sink has appended."""
+
+from __future__ import annotations
+
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.errors import StoreError
+from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.owner_lock import LOCK_NAME
+from mqlake.store.abort_mark import mark_open
+from mqlake.store.owned_log import OwnedCommitLog
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.segments import CommitLog
+from mqlake.store.settings import StoreSettings
+
+
+def roll_back(directory: LocalOwnedDirectory, settings: StoreSettings) -> None:
+    """Bring the store to where it was before an interrupted commit; nothing without one.
+
+    Raises:
+        StoreError: another process owns the store, or has written it since.
+        DiskError: the disk failed.
+    """
+    adding = read_journal(directory).adding
+    if adding is None:
+        return
+    with directory.own(LOCK_NAME):
+        adding = read_journal(directory).adding
+        if adding is not None and not adding.is_taken:
+            _check_ours(directory, adding)
+            # Queues and index still name what goes: they are mended as after a crash.
+            mark_open(directory)
+            log = OwnedCommitLog(directory, settings)
+            try:
+                log.recover_to(adding.start)
+            finally:
+                log.close()
+    store = OwnedStore.open(directory, settings)
+    store.close()
+    write_journal(directory, Journal(read_journal(directory).epochs))
+
+
+def _check_ours(directory: LocalOwnedDirectory, adding: Adding) -> None:
+    """Raise StoreError where the log has messages of others behind the commit's start."""
+    log = CommitLog(directory)
+    try:
+        for segment in log.segments:
+            file = log.file(segment)
+            if file is None or segment.end <= adding.start:
+                continue
+            start = max(segment.base, adding.start)
+            scan = SegmentScan(
+                file, segment.base, start, segment.end, exact=True, crc=False, want=Want.LOCATE
+            )
+            for batch in scan:
+                others = batch.records["store_timestamp"] != adding.store_timestamp
+                if others.any():
+                    at = int(batch.records["physical_offset"][others][0])
+                    raise StoreError(
+                        f"{directory.describe('')}: a write was interrupted after physical offset "
+                        f"{adding.start}, and another process has written at {at} since; remove "
+                        ".mqlake-sink to keep what there is"
+                    )
+    finally:
+        log.close()

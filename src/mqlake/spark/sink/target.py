@@ -1,0 +1,55 @@
+"""Look at the directory that is to be written, before any task starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mqlake.errors import StoreError
+from mqlake.formats import record
+from mqlake.spark.sink.journal import DIRECTORY, read_journal
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.owner_lock import LOCK_NAME
+from mqlake.store import segments
+from mqlake.store.segments import CommitLog
+from mqlake.store.settings import StoreSettings
+from mqlake.store.snapshot import ABORT_NAME
+
+_OURS = {DIRECTORY, LOCK_NAME}
+
+
+def check_target(path: Path) -> None:
+    """Make sure that messages can be added to what is at `path`, or that nothing is there.
+
+    Raises:
+        StoreError: something else than a store, or one that is open or was not closed.
+    """
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise StoreError(f"{path}: not a directory")
+    others = sorted(entry.name for entry in path.iterdir() if entry.name not in _OURS)
+    if not others:
+        return
+    directory = LocalDirectory(path)
+    if not directory.is_directory(segments.DIRECTORY):
+        raise StoreError(
+            f"{path}: neither a store nor empty (it has {others[0]!r}); give a new directory"
+        )
+    if (owner := directory.lock_holder(LOCK_NAME)) is not None:
+        who = f"process {owner}" if owner > 0 else "another process"
+        raise StoreError(f"{path}: {who} owns this store; stop it first, or write elsewhere")
+    if directory.exists(ABORT_NAME) and read_journal(directory).adding is None:
+        raise StoreError(
+            f"{path}: the store was not closed (it has {ABORT_NAME!r}); start and stop its broker "
+            "once, or write elsewhere"
+        )
+
+
+def largest_record(path: Path, settings: StoreSettings) -> int:
+    """Return the most bytes that a record may have: a blank record must fit behind it."""
+    size = 0
+    if (path / segments.DIRECTORY).is_dir():
+        log = CommitLog(LocalDirectory(path))
+        size = log.segment_size or 0
+        log.close()
+    return (size or settings.mapped_file_size_commit_log) - record.FRAME_SIZE
