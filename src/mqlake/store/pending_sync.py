@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from mqlake.errors import DiskError
 from mqlake.storage.protocol import OwnedDirectory
+
+T = TypeVar("T")
+
+# From so many on, threads are worth while.
+_MANY = 64
+_AT_ONCE = 16
 
 
 class Syncable(Protocol):
@@ -28,8 +35,8 @@ class PendingSync:
 
     Attributes:
         directory: the tree that the directories are in.
-        files: synced first, in this order; they stay open until `done` or `failed`.
-        directories: whose names are synced next, in this order.
+        files: synced first, many of them at once; they stay open until `done`.
+        directories: whose names are synced next.
         done: notes that all this is durable.
     """
 
@@ -44,16 +51,28 @@ class PendingSync:
         Raises:
             DiskError: the disk failed; none of this may be taken as durable, now or later.
         """
-        for file in self.files:
-            file.sync()
-        for path in self.directories:
-            try:
-                self.directory.sync_directory(path)
-            except DiskError as error:
-                if error.errno != errno.ENOENT:  # a topic's that was removed meanwhile
-                    raise
+        _for_each(Syncable.sync, self.files)
+        _for_each(self._sync_names, self.directories)
+
+    def _sync_names(self, path: str) -> None:
+        try:
+            self.directory.sync_directory(path)
+        except DiskError as error:
+            if error.errno != errno.ENOENT:  # a topic's that was removed meanwhile
+                raise
 
     def complete(self) -> None:
         """Do all three steps here."""
         self.run()
         self.done()
+
+
+def _for_each(sync: Callable[[T], None], things: Sequence[T]) -> None:
+    """Sync one after the other, or many at once: a file system syncs them together."""
+    if len(things) < _MANY:
+        for thing in things:
+            sync(thing)
+        return
+    with ThreadPoolExecutor(_AT_ONCE, "mqlake-sync") as threads:
+        for _ in threads.map(sync, things):
+            pass
