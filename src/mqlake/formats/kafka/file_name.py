@@ -16,6 +16,10 @@ LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 METADATA_TOPIC = "__cluster_metadata"
 """KRaft's own log. It lies among the partitions, but is not one of the broker's."""
+INTERNAL_TOPICS = frozenset(
+    {METADATA_TOPIC, "__consumer_offsets", "__transaction_state", "__share_group_state"}
+)
+"""Kafka's own topics: `Topic.isInternal`, and that of KRaft."""
 
 _NAME = re.compile(
     r"([0-9]{20})\.(log|index|timeindex|txnindex|snapshot)((?:\.(?:deleted|cleaned|swap))?)"

@@ -6,6 +6,8 @@ has them; the aliases are rocketmq-spark's (`RocketMQConf`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mqlake.spark.source import queue_json
 from mqlake.spark.source.option_parsing import (
     Option,
@@ -21,7 +23,9 @@ from mqlake.spark.source.option_parsing import (
 EARLIEST, LATEST = "earliest", "latest"
 
 
-def _limit(*named: str):
+def limit(*named: str) -> Callable[[str], str | queue_json.Numbers]:
+    """Take one of a few words, or an offset for each queue as JSON."""
+
     def parse(value: str) -> str | queue_json.Numbers:
         if value.lower() in named:
             return value.lower()
@@ -87,7 +91,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "startingOffsets",
-        _limit(EARLIEST, LATEST),
+        limit(EARLIEST, LATEST),
         None,
         "both",
         '`earliest`, `latest` (streaming), or by queue: `{"TopicA": {"0": 23, "1": -2}}`, where -2 '
@@ -110,7 +114,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "endingOffsets",
-        _limit(LATEST),
+        limit(LATEST),
         None,
         "batch",
         "`latest`, or by queue, exclusive: as `startingOffsets`, without -2.",

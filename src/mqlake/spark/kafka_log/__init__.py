@@ -1,0 +1,1 @@
+"""The Spark data source "kafka-log": Kafka's log directories as DataFrames and streams."""

@@ -1,0 +1,74 @@
+"""The batch readers of the source, as Spark's Python data source API wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from mqlake.spark.kafka_log.columns import check_schema
+from mqlake.spark.kafka_log.options import ReadOptions
+from mqlake.spark.kafka_log.plan import Task, plan_batch
+from mqlake.spark.source import push_down
+from mqlake.spark.source.columns import arrow_schema
+from mqlake.spark.source.conditions import Selection
+from mqlake.spark.source.filters import Known
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+KNOWN = Known(texts=["topic"], numbers=["partition", "offset"], time="timestamp")
+"""What of Spark's filters narrows the log."""
+
+_OPTIONS_HELP = "options such as subscribe, startingOffsets and startingTimestamp narrow it anyway"
+
+
+class TaskPartition(InputPartition):
+    """One task of a query."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+
+
+class BatchReader(DataSourceReader):
+    """Reads the records that options ask for."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        check_schema(schema)
+        self._options, self._schema = options, schema
+        self._pushed: Selection = ()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the tasks; one that reads nothing where there is nothing to read."""
+        options = self._options
+        tasks = plan_batch(options, self._pushed).tasks
+        empty = Task(options.path, (), options.isolation, options.fail_on_data_loss)
+        return [TaskPartition(task) for task in tasks or [empty]]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read the records of one task, as Arrow batches."""
+        from mqlake.spark.kafka_log.read import read
+
+        return read(partition.value, arrow_schema(self._schema))
+
+
+class PushingReader(BatchReader):
+    """Reads less where Spark's filters allow it.
+
+    Spark refuses a reader with `pushFilters` while spark.sql.python.filterPushdown.enabled is off.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take what narrows the log. Spark applies all filters again, which costs little."""
+        from mqlake.spark.source.filters import conditions
+
+        self._pushed = conditions(filters, KNOWN)
+        return filters
+
+
+def reader(options: ReadOptions, schema: StructType) -> BatchReader:
+    """Return the reader that Spark takes in this process."""
+    kind = PushingReader if push_down.is_used(options.push_filters, _OPTIONS_HELP) else BatchReader
+    return kind(options, schema)

@@ -1,0 +1,44 @@
+"""The data source "kafka-log" (docs/kafka-log-source.md)."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from mqlake.spark.kafka_log.columns import spark_schema
+from mqlake.spark.kafka_log.options import ReadOptions, read_options
+from mqlake.spark.source.log import logger
+
+
+class KafkaLogDataSource(DataSource):
+    """Records of a Kafka log directory as rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `format` takes."""
+        return "kafka-log"
+
+    def schema(self) -> StructType:
+        """Return the columns that options ask for; raises FormatError for wrong options."""
+        return spark_schema(read_options(self.options).columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads a batch query."""
+        from mqlake.spark.kafka_log import batch
+
+        options = read_options(self.options, streaming=False)
+        _tell_ignored(options)
+        return batch.reader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return what reads a streaming query."""
+        from mqlake.spark.kafka_log.stream import StreamReader
+
+        options = read_options(self.options, streaming=True)
+        _tell_ignored(options)
+        return StreamReader(options, schema)
+
+
+def _tell_ignored(options: ReadOptions) -> None:
+    for name in options.ignored:
+        logger().info("option %s means nothing here", name)

@@ -1,0 +1,98 @@
+"""Find the offsets at which a query starts and ends in each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.kafka.partition import Partition
+from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
+from mqlake.spark.source.limits import Limit
+from mqlake.spark.source.log import logger
+from mqlake.spark.source.option_table import LATEST
+from mqlake.spark.source.queue_json import EARLIEST as EARLIEST_OFFSET
+from mqlake.spark.source.queue_json import LATEST as LATEST_OFFSET
+
+log = logger()
+
+
+def start_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> int:
+    """Return the offset at which a query starts in a partition.
+
+    Raises:
+        StoreError: it is out of range, or no record is from a time on, and that is not tolerated.
+        FormatError: a batch that cannot be read.
+    """
+    limit = options.starting
+    earliest, latest = partition.visible(isolation=options.isolation)
+    time = _time(limit, name)
+    if time is not None:
+        found = partition.offset_for_time(time, isolation=options.isolation)
+        if found is None and not options.latest_if_none:
+            raise StoreError(
+                f"{name[0]}-{name[1]}: no record is from {time} or later; set "
+                "startingOffsetsByTimestampStrategy to latest to start behind the last one"
+            )
+        return latest if found is None else found.offset
+    if limit.offsets is None or name not in limit.offsets:
+        is_latest = limit.word == LATEST and limit.offsets is None and limit.timestamps is None
+        return latest if is_latest else earliest
+    return _in_range(options, name, limit.offsets[name], (earliest, latest), "starting")
+
+
+def end_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> int:
+    """Return the offset before which a batch query ends in a partition.
+
+    Raises:
+        StoreError: it is out of range, and that is not tolerated.
+        FormatError: a batch that cannot be read.
+    """
+    limit = options.ending
+    earliest, latest = partition.visible(isolation=options.isolation)
+    time = _time(limit, name)
+    if time is not None:
+        found = partition.offset_for_time(time, isolation=options.isolation)
+        return latest if found is None else found.offset
+    if limit.offsets is None or name not in limit.offsets:
+        return latest
+    return _in_range(options, name, limit.offsets[name], (earliest, latest), "ending")
+
+
+def check_named(found: Iterable[TopicPartition], limit: Limit, side: str) -> None:
+    """Check that the partitions which starting or ending options name are read.
+
+    Raises:
+        FormatError: one is not.
+    """
+    known = set(found)
+    for topic, partition in limit.queues:
+        if (topic, partition) not in known:
+            raise FormatError(
+                f"{side} offsets name {topic}-{partition}, which is not there or not subscribed to"
+            )
+
+
+def data_loss(options: ReadOptions, what: str) -> None:
+    """Raise, or log where losses are tolerated, that records a query wants are not there."""
+    if options.fail_on_data_loss:
+        raise StoreError(f"{what}; set failOnDataLoss to false to go on without what is lost")
+    log.warning("%s", what)
+
+
+def _time(limit: Limit, name: TopicPartition) -> int | None:
+    return limit.timestamp if limit.timestamp is not None else (limit.timestamps or {}).get(name)
+
+
+def _in_range(
+    options: ReadOptions, name: TopicPartition, offset: int, span: tuple[int, int], side: str
+) -> int:
+    low, high = span
+    if offset == LATEST_OFFSET:
+        return high
+    if offset == EARLIEST_OFFSET:
+        return low
+    if not low <= offset <= high:
+        data_loss(
+            options, f"{side}Offsets: {name[0]}-{name[1]} has offsets {low} to {high}, not {offset}"
+        )
+    return min(max(offset, low), high)

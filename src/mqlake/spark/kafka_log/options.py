@@ -1,0 +1,101 @@
+"""The options of one query, read and checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.kafka.isolation import Isolation
+from mqlake.spark.kafka_log.columns import COLUMNS, check_columns
+from mqlake.spark.kafka_log.option_table import NO_MEANING, SOURCE_OPTIONS
+from mqlake.spark.source.limits import Limit, check_limits, limit_of
+from mqlake.spark.source.option_parsing import parse_options
+from mqlake.spark.source.option_table import EARLIEST, LATEST
+
+_STRATEGIES = ("assign", "subscribe", "subscribePattern")
+
+TopicPartition = tuple[str, int]
+
+
+class ReadOptions(msgspec.Struct, frozen=True):
+    """What a query reads; names as in `option_table`, None where nothing is asked for."""
+
+    path: str
+    topics: tuple[str, ...] | None
+    topic_pattern: str | None
+    partitions: tuple[TopicPartition, ...] | None
+    starting: Limit
+    ending: Limit
+    latest_if_none: bool
+    isolation: Isolation
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay: int
+    columns: tuple[str, ...]
+    push_filters: str
+    ignored: tuple[str, ...]
+    """Options that were given and mean nothing in this kind of query."""
+
+
+def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
+    """Read the options of a query; without `streaming`, what both kinds of query have in common.
+
+    Raises:
+        FormatError: an option or value that there is not, or options that contradict each other.
+    """
+    about_brokers = [name for name in given if _is_about_brokers(name)]
+    given = {name: text for name, text in given.items() if name not in about_brokers}
+    values = parse_options(SOURCE_OPTIONS, given)
+    if values["path"] is None:
+        raise FormatError("option path is missing: Kafka's log directory (log.dir), or its URL")
+    strategies = [name for name in _STRATEGIES if values[name] is not None]
+    if len(strategies) > 1:
+        raise FormatError(f"options {' and '.join(strategies)} exclude each other: give one")
+    options = ReadOptions(
+        path=values["path"],
+        topics=values["subscribe"],
+        topic_pattern=values["subscribePattern"],
+        partitions=values["assign"],
+        starting=limit_of(values, "starting", LATEST if streaming else EARLIEST),
+        ending=limit_of(values, "ending", LATEST),
+        latest_if_none=values["startingOffsetsByTimestampStrategy"] == LATEST,
+        isolation=Isolation(values["isolation.level"]),
+        fail_on_data_loss=values["failOnDataLoss"],
+        min_partitions=values["minPartitions"],
+        max_records_per_partition=values["maxRecordsPerPartition"],
+        max_offsets_per_trigger=values["maxOffsetsPerTrigger"],
+        min_offsets_per_trigger=values["minOffsetsPerTrigger"],
+        max_trigger_delay=values["maxTriggerDelay"],
+        columns=_columns(values),
+        push_filters=values["pushFilters"],
+        ignored=(*about_brokers, *_of_other_queries(given, streaming=bool(streaming))),
+    )
+    least, most = options.min_offsets_per_trigger, options.max_offsets_per_trigger
+    if least is not None and most is not None and least > most:
+        raise FormatError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")
+    if streaming is not None:
+        check_limits(options.starting, options.ending, given, streaming=streaming)
+    return options
+
+
+def _is_about_brokers(name: str) -> bool:
+    known = {alias.lower() for option in SOURCE_OPTIONS for alias in option.aliases}
+    return name.lower() not in known and name.lower().startswith(NO_MEANING)
+
+
+def _columns(values: dict[str, Any]) -> tuple[str, ...]:
+    if values["columns"]:
+        return check_columns(values["columns"])
+    return tuple(name for name in COLUMNS if name != "headers" or values["includeHeaders"])
+
+
+def _of_other_queries(given: Mapping[str, str], *, streaming: bool) -> list[str]:
+    other = "batch" if streaming else "streaming"
+    names = {option.name.lower() for option in SOURCE_OPTIONS if option.queries == other}
+    return [name for name in given if name.lower() in names]

@@ -1,0 +1,61 @@
+"""Open what option `path` names, and find the partitions that a query wants."""
+
+from __future__ import annotations
+
+import re
+
+from mqlake.errors import StoreError
+from mqlake.formats.kafka import checkpoint_file
+from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, META_PROPERTIES
+from mqlake.kafka.log_directory import LogDirectory
+from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
+from mqlake.spark.source.place import open_directory
+
+_MARKS = (META_PROPERTIES, checkpoint_file.RECOVERY_POINTS)
+
+
+def open_logs(path: str) -> LogDirectory:
+    """Return the log directory of a query.
+
+    Raises:
+        StoreError: there is none.
+    """
+    logs = LogDirectory(open_directory(path))
+    if not logs.partitions() and not any(logs.directory.exists(name) for name in _MARKS):
+        raise StoreError(
+            f"{path}: no partition in it; path is the log directory itself (Kafka's log.dir), and "
+            "all hosts of the cluster see it"
+        )
+    return logs
+
+
+def wanted_partitions(logs: LogDirectory, options: ReadOptions) -> list[TopicPartition]:
+    """Return the partitions there are that options ask for, by topic and number."""
+    found = [(name.topic, name.partition) for name in logs.partitions()]
+    return [name for name in found if _is_wanted(name, options)]
+
+
+def check_asked(found: list[TopicPartition], options: ReadOptions) -> None:
+    """Check that a batch query has what it names.
+
+    Raises:
+        StoreError: a topic or a partition that is not there.
+    """
+    topics = {topic for topic, _ in found}
+    for topic in options.topics or ():
+        if topic not in topics:
+            raise StoreError(f"{options.path}: there is no topic {topic!r} in it")
+    for topic, partition in options.partitions or ():
+        if (topic, partition) not in found:
+            raise StoreError(f"{options.path}: there is no partition {topic}-{partition} in it")
+
+
+def _is_wanted(name: TopicPartition, options: ReadOptions) -> bool:
+    topic, _ = name
+    if options.partitions is not None:
+        return name in options.partitions
+    if options.topics is not None:
+        return topic in options.topics
+    if topic in INTERNAL_TOPICS:
+        return False
+    return options.topic_pattern is None or bool(re.fullmatch(options.topic_pattern, topic))

@@ -1,0 +1,103 @@
+"""Read the records of one task as Arrow batches."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from mqlake.errors import StoreError
+from mqlake.formats.damage import Damage
+from mqlake.kafka.arrow import times, to_arrow
+from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.partition import Partition
+from mqlake.kafka.record_scan import Records, RecordScan
+from mqlake.spark.kafka_log.plan import Range, Task
+from mqlake.spark.source.joining import put_together
+from mqlake.spark.source.log import logger
+from mqlake.spark.source.place import open_directory
+
+log = logger()
+
+
+def read(task: Task, schema: Any) -> Iterator[Any]:
+    """Yield the records of a task as `pyarrow.RecordBatch`es of an Arrow schema.
+
+    Raises:
+        FormatError, StoreError: damage, or what was deleted since the planning, that is not
+            tolerated.
+    """
+    losses = _Losses(task)
+    for batch in put_together(_batches(task, schema.names, losses)):
+        yield batch.cast(schema) if batch.schema != schema else batch
+    losses.report()
+
+
+def _batches(task: Task, columns: list[str], losses: _Losses) -> Iterator[Any]:
+    logs = LogDirectory(open_directory(task.path))
+    with ExitStack() as stack:
+        opened: tuple[str, int] | None = None
+        partition: Partition | None = None
+        for one in task.ranges:
+            if opened != (one.topic, one.partition):
+                stack.close()
+                opened = one.topic, one.partition
+                partition = _open(logs, one, losses, stack)
+            if partition is not None:
+                for records in _scan(partition, one, task, losses):
+                    yield to_arrow(records, one.topic, one.partition, columns)
+
+
+def _open(logs: LogDirectory, one: Range, losses: _Losses, stack: ExitStack) -> Partition | None:
+    try:
+        return stack.enter_context(logs.partition(one.topic, one.partition))
+    except StoreError as error:
+        losses.lost(f"{one.topic}-{one.partition} is gone: {error}")
+        return None
+
+
+def _scan(partition: Partition, one: Range, task: Task, losses: _Losses) -> Iterator[Records]:
+    start, end = partition.visible(one.start, one.end, isolation=task.isolation)
+    if (start, end) != (one.start, one.end):
+        losses.lost(
+            f"{one.topic}-{one.partition}: of offsets {one.start} to {one.end}, there are now "
+            f"only {start} to {end}"
+        )
+    on_damage = None if task.fail_on_data_loss else losses.damaged
+    first, last = task.times
+    scan = RecordScan(partition, start, end, isolation=task.isolation, on_damage=on_damage)
+    for records in scan:
+        shown = times(records)
+        inside = (shown >= first) & (shown <= last)
+        if inside.all():
+            yield records
+        elif inside.any():
+            yield records._replace(rows=records.rows[inside])
+
+
+class _Losses:
+    """What a task could not read: an error, or logged."""
+
+    def __init__(self, task: Task) -> None:
+        self._fails = task.fail_on_data_loss
+        self._count = 0
+        self._first = ""
+
+    def damaged(self, damage: Damage) -> None:
+        """Take damage that is left out."""
+        self.lost(f"{damage.file}: {damage.length} bytes at {damage.offset}: {damage.reason}")
+
+    def lost(self, what: str) -> None:
+        """Take what is not there."""
+        if self._fails:
+            raise StoreError(f"{what}; set failOnDataLoss to false to go on without what is lost")
+        self._first = self._first or what
+        self._count += 1
+
+    def report(self) -> None:
+        """Log what was skipped."""
+        if self._first:
+            log.warning("skipped damage in %d places; the first: %s", self._count, self._first)

@@ -1,0 +1,163 @@
+"""The streaming reader of the source: follows a log directory that a broker writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from mqlake.kafka.log_directory import LogDirectory
+from mqlake.spark.kafka_log.batch import TaskPartition
+from mqlake.spark.kafka_log.columns import check_schema
+from mqlake.spark.kafka_log.offsets import data_loss, start_of
+from mqlake.spark.kafka_log.options import ReadOptions
+from mqlake.spark.kafka_log.place import open_logs, wanted_partitions
+from mqlake.spark.kafka_log.plan import Range, plan_tasks
+from mqlake.spark.kafka_log.position import Offsets, admitted, read_position, write_position
+from mqlake.spark.source.columns import arrow_schema
+from mqlake.spark.source.conditions import MOST
+from mqlake.spark.source.log import logger
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+log = logger()
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what was appended to the partitions since the last micro-batch."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        check_schema(schema)
+        self._options, self._schema = options, schema
+        self._target: Offsets | None = None
+        self._seen: Offsets | None = None
+        self._last_batch = 0.0
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where a new query starts."""
+        logs = open_logs(self._options.path)
+        starts: Offsets = {}
+        for name in wanted_partitions(logs, self._options):
+            with logs.partition(*name) as partition:
+                starts[name] = start_of(partition, name, self._options)
+        return write_position(starts)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return a limit if options set one; Spark hands it back, or that all is wanted."""
+        most = self._options.max_offsets_per_trigger
+        if most is None and self._options.min_offsets_per_trigger is not None:
+            most = MOST
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take what is there now for all there is."""
+        self._target = {name: end for name, (_, end) in self._look().items()}
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        """Return where the next micro-batch ends; `start` where there is none yet."""
+        position = read_position(start)
+        there = self._look()
+        starts = {name: position.get(name, first) for name, (first, _) in there.items()}
+        ends = {name: max(starts[name], end) for name, (_, end) in there.items()}
+        self._check_ends(position, {name: end for name, (_, end) in there.items()})
+        if self._target is not None:
+            ends = {
+                name: min(end, self._target.get(name, starts[name])) for name, end in ends.items()
+            }
+            ends = {name: max(starts[name], end) for name, end in ends.items()}
+        if not isinstance(limit, ReadAllAvailable):
+            ends = self._admitted(starts, ends)
+        if ends != starts:
+            self._last_batch = time.monotonic()
+        # A partition that has just come, and is empty, is no news.
+        known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
+        return write_position(position | known)
+
+    def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the first offset and the one after the last of the partitions there are."""
+        logs = open_logs(self._options.path)
+        found: dict[tuple[str, int], tuple[int, int]] = {}
+        for name in wanted_partitions(logs, self._options):
+            with logs.partition(*name) as partition:
+                found[name] = partition.visible(isolation=self._options.isolation)
+        self._seen = {name: end for name, (_, end) in found.items()}
+        return found
+
+    def _check_ends(self, position: Offsets, ends: Offsets) -> None:
+        for name, offset in position.items():
+            end = ends.get(name)
+            if end is None:
+                data_loss(self._options, f"{name[0]}-{name[1]} is not there any more")
+            elif end < offset:
+                data_loss(
+                    self._options,
+                    f"{name[0]}-{name[1]} ends at offset {end}, and the query is at {offset}: the "
+                    "log has been cut, or it is another one",
+                )
+
+    def _admitted(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Return where the options end the next micro-batch."""
+        least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
+        count = sum(ends.values()) - sum(starts.values())
+        waits = self._target is None and not self._has_waited()
+        if least and waits and count < least:
+            return starts
+        return ends if most is None else admitted(starts, ends, most)
+
+    def _has_waited(self) -> bool:
+        waited = (time.monotonic() - self._last_batch) * 1000
+        return not self._last_batch or waited >= self._options.max_trigger_delay
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Return the ends of the partitions, for the progress of the query."""
+        return None if self._seen is None else write_position(self._seen)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Plan the tasks of a micro-batch, the same offsets whenever it is planned."""
+        starts, ends = read_position(start), read_position(end)
+        logs = open_logs(self._options.path)
+        ranges = [
+            one
+            for name, last in ends.items()
+            if starts.get(name, -1) < last and (one := self._range(logs, name, starts, last))
+        ]
+        tasks = plan_tasks(logs, self._options, ranges)
+        count = sum(one.end - one.start for one in ranges)
+        log.info("%s: micro-batch of %d offsets, %d tasks", self._options.path, count, len(tasks))
+        return [TaskPartition(task) for task in tasks]
+
+    def _range(
+        self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, end: int
+    ) -> Range | None:
+        """Return what there is of a partition's part in a micro-batch."""
+        if name not in wanted_partitions(logs, self._options):
+            data_loss(self._options, f"{name[0]}-{name[1]} is not there any more")
+            return None
+        with logs.partition(*name) as partition:
+            first = partition.log_start_offset
+        # A new partition is read from its first record on.
+        start = starts.get(name, first)
+        if start < first:
+            data_loss(
+                self._options,
+                f"{name[0]}-{name[1]} begins at offset {first}; what was between {start} and that "
+                "was deleted before the query came to it",
+            )
+        return Range(*name, max(start, first), end) if max(start, first) < end else None
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read the records of one task, as Arrow batches."""
+        from mqlake.spark.kafka_log.read import read
+
+        return read(partition.value, arrow_schema(self._schema))

@@ -1,0 +1,43 @@
+"""Join small Arrow batches, since each costs Spark as much as some thousand rows."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_FEW = 4_000
+"""Rows below which batches are put together."""
+
+_TOGETHER = 10_000
+
+_LARGE = 8 << 20
+"""Bytes that are enough, however few the rows."""
+
+
+def put_together(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the rows of `pyarrow.RecordBatch`es in their order, in batches worth their cost."""
+    waiting: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        if not waiting and (batch.num_rows >= _FEW or batch.nbytes >= _LARGE):
+            yield batch
+            continue
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _TOGETHER or size >= _LARGE:
+            yield _joined(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Any]) -> Any:
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        return batches[0]
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return whole

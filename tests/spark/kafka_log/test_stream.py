@@ -1,0 +1,166 @@
+"""A stream reads each record once: new partitions, retention, limits, restarts, transactions."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mqlake.errors import StoreError
+from mqlake.spark.kafka_log.position import admitted, read_position
+from tests import golden_kafka
+from tests.golden_kafka import GoldenPartition
+from tests.spark.kafka_log.growing import START, Engine, GrowingLogs
+from tests.spark.kafka_log.rows import options_of
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> GrowingLogs:
+    return GrowingLogs(tmp_path / "logs")
+
+
+def engine(logs: GrowingLogs, **options: object) -> Engine:
+    return Engine(
+        options_of(logs.path, streaming=True, **{"startingOffsets": "earliest"} | options)
+    )
+
+
+def test_each_record_once(logs: GrowingLogs) -> None:
+    logs.grow(100, ("a", 0), ("b", 1))
+    running = engine(logs)
+    assert running.run_all() == [100]
+    assert running.position == {"a": {"0": 50}, "b": {"1": 50}}
+    for count in (1, 30, 7):
+        logs.grow(count, ("b", 1))
+        assert running.run_all() == [count]
+        running.restart()
+    assert running.keys == logs.keys
+
+
+def test_new_partitions_are_read_from_their_beginning(logs: GrowingLogs) -> None:
+    logs.grow(10)
+    running = engine(logs, startingOffsets="latest")
+    assert running.run_all() == []
+    logs.grow(20, ("a", 1), ("new", 0))
+    assert running.run_all() == [20]
+    assert running.keys == logs.keys[10:]
+
+
+def test_only_what_is_subscribed_to(logs: GrowingLogs) -> None:
+    logs.grow(10)
+    running = engine(logs, subscribePattern="a|c.*")
+    logs.grow(10, ("b", 0), ("cd", 0))
+    assert running.run_all() == [15]
+    assert {row["topic"] for row in running.sink[0]} == {"a", "cd"}
+
+
+def test_limits(logs: GrowingLogs) -> None:
+    logs.grow(90, ("a", 0), ("a", 1), ("b", 0))
+    running = engine(logs, maxOffsetsPerTrigger=40)
+    assert running.run_all() == [40, 40, 10]
+    assert running.keys == logs.keys
+
+
+def test_limits_are_shared_by_what_there_is() -> None:
+    starts = {("a", 0): 0, ("a", 1): 100, ("b", 0): 7}
+    ends = {("a", 0): 900, ("a", 1): 200, ("b", 0): 7}
+    assert admitted(starts, ends, 100) == {("a", 0): 90, ("a", 1): 110, ("b", 0): 7}
+    assert admitted(starts, ends, 1000) == ends
+    assert sum(admitted(starts, ends, 1).values()) == sum(starts.values()) + 1
+
+
+def test_waiting_for_many(logs: GrowingLogs) -> None:
+    logs.grow(10)
+    running = engine(logs, minOffsetsPerTrigger=50)
+    assert running.run_all() == [10]  # the first batch does not wait
+    logs.grow(49)
+    assert running.run_all() == []
+    logs.grow(1)
+    assert running.run_all() == [50]
+
+
+def test_what_was_there_when_the_query_started(logs: GrowingLogs) -> None:
+    logs.grow(10)
+    running = engine(logs)
+    running.reader.prepareForTriggerAvailableNow()
+    logs.grow(20, ("a", 0), ("new", 0))
+    assert running.run_all() == [10]
+    assert running.keys == logs.keys[:10]
+
+
+def test_starting_times(logs: GrowingLogs) -> None:
+    logs.grow(60, ("a", 0))
+    assert engine(logs, startingTimestamp=START + 40_500).run_all() == [19]
+    with pytest.raises(StoreError, match="a-0: no record is from"):
+        engine(logs, startingTimestamp=START + 60_000).run_all()
+    running = engine(
+        logs, startingTimestamp=START + 60_000, startingOffsetsByTimestampStrategy="latest"
+    )
+    assert running.run_all() == []
+
+
+def test_retention(logs: GrowingLogs) -> None:
+    logs.grow(200)
+    strict, tolerant = engine(logs), engine(logs, failOnDataLoss=False)
+    for running in (strict, tolerant):
+        running.reader.initialOffset()
+        running._offsets = ['{"a": {"0": 3}}']
+    first = logs.drop_first_segment()
+    with pytest.raises(StoreError, match=f"a-0 begins at offset {first}; what was between 3 and"):
+        strict.run_all()
+    assert tolerant.run_all() == [200 - first]
+
+
+def test_a_partition_that_has_gone_or_was_cut(logs: GrowingLogs) -> None:
+    logs.grow(20, ("a", 0), ("b", 0))
+    running = engine(logs)
+    running.run_all()
+    logs.drop("b-0")
+    with pytest.raises(StoreError, match="b-0 is not there any more"):
+        running.trigger()
+    running.restart(options_of(logs.path, streaming=True, failOnDataLoss=False))
+    assert running.trigger() == 0
+    shutil.rmtree(logs.path)
+    logs.grow(5)
+    running.restart(options_of(logs.path, streaming=True))
+    with pytest.raises(StoreError, match="a-0 ends at offset 5, and the query is at 10"):
+        running.trigger()
+
+
+def test_a_segment_that_goes_between_plan_and_task(
+    logs: GrowingLogs, caplog: pytest.LogCaptureFixture
+) -> None:
+    logs.grow(200)
+    strict, tolerant = engine(logs), engine(logs, failOnDataLoss=False)
+    planned = [
+        running.reader.partitions({"a": {"0": 0}}, {"a": {"0": 200}})
+        for running in (strict, tolerant)
+    ]
+    first = logs.drop_first_segment()
+    from tests.spark.kafka_log.rows import task_rows
+
+    with pytest.raises(StoreError, match=f"there are now only {first} to 200"):
+        list(task_rows(planned[0][0].value, strict._options))
+    rows = list(task_rows(planned[1][0].value, tolerant._options))
+    assert len(rows) == 200 - first
+    assert "skipped damage in 1 places" in caplog.text
+
+
+def test_transactions() -> None:
+    """A committed stream ends before what is undecided."""
+    options = {"startingOffsets": "earliest", "isolation_level": "read_committed"}
+    for name in ("txn", "txn-open"):
+        truth = GoldenPartition(f"{name}-0").truth("read_committed.json")
+        running = Engine(
+            options_of(golden_kafka.log_directory(), streaming=True, subscribe=name, **options)
+        )
+        running.run_all()
+        found = [row["offset"] for rows in running.sink for row in rows]
+        assert found == truth["committedOffsets"]
+        assert running.position == {name: {"0": truth["lastStableOffset"]}}
+
+
+def test_a_checkpoint_of_something_else() -> None:
+    with pytest.raises(StoreError, match="not one of this source"):
+        read_position({"physicalOffset": 7})
