@@ -51,7 +51,7 @@ class PendingSync:
         Raises:
             DiskError: the disk failed; none of this may be taken as durable, now or later.
         """
-        _for_each(Syncable.sync, self.files)
+        _for_each(_sync, self.files)
         _for_each(self._sync_names, self.directories)
 
     def _sync_names(self, path: str) -> None:
@@ -65,6 +65,10 @@ class PendingSync:
         """Do all three steps here."""
         self.run()
         self.done()
+
+
+def _sync(file: Syncable) -> None:
+    file.sync()
 
 
 def _for_each(sync: Callable[[T], None], things: Sequence[T]) -> None:
