@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 
-class Message(msgspec.Struct, array_like=True):
+class Message(msgspec.Struct, array_like=True, gc=False):
     """One message to be put.
 
     Attributes:

@@ -141,7 +141,7 @@ class OwnedStore:
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues in one go, each as `put` does."""
-        if any(map(may_be_delayed, messages)):
+        if [m for m in messages if m.delay_level or m.properties or m.encoded_properties]:
             messages = [self._schedule.apply(message) for message in messages]
         results = self._appender.put_many(messages)
         if self.clock.monotonic() - self._last_tick > _LONGEST_TICK:
