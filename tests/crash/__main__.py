@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tests.crash import fleet, page
 from tests.crash.simulator import Outcome, Plan, Simulator
-from tests.crash.workloads import WORKLOADS
+from tests.crash.workloads import WORKLOADS, find
 
 NIGHTLY = 1_000_000
 DAY = 86_400
@@ -23,31 +23,27 @@ def main() -> int:
     )
     parser.add_argument("--images", type=int, default=NIGHTLY, help="distinct images in all")
     parser.add_argument("--seed", type=int, help="another one each day without it")
-    parser.add_argument("--workload", choices=WORKLOADS, help="only this one")
+    parser.add_argument("--workload", help="only this one: a name, or drawn-N")
     parser.add_argument("--image", help="only this one of the workload's images")
     arguments = parser.parse_args()
     seed = int(time.time() // DAY) if arguments.seed is None else arguments.seed
+    print(f"seed {seed}")
+    if arguments.workload:
+        wanted = NIGHTLY // len(WORKLOADS) if arguments.images == NIGHTLY else arguments.images
+        plan = Plan(seed, wanted, fleet.AGAIN, arguments.image)
+        return _tell([Simulator(find(arguments.workload), plan).run()])
     if arguments.image:
-        if not arguments.workload:
-            parser.error("--image needs --workload")
-        plan = Plan(seed, only=arguments.image)
-        return _tell([Simulator(WORKLOADS[arguments.workload], plan).run()])
-    names = [arguments.workload] if arguments.workload else list(WORKLOADS)
+        parser.error("--image needs --workload")
     start = time.monotonic()
-    outcomes = fleet.run(names, arguments.images, seed, _progress)
+    outcomes = fleet.run(arguments.images, seed, _progress)
     if arguments.nightly:
         page.write(outcomes, seed, time.monotonic() - start)
-    print(f"seed {seed}")
     return _tell(outcomes)
 
 
-def _progress(outcomes: Sequence[Outcome]) -> None:
-    for outcome in outcomes:
-        print(
-            f"{outcome.name}: {outcome.distinct:,} images of {outcome.images:,} crashes,"
-            f" {outcome.violated} violations",
-            file=sys.stderr,
-        )
+def _progress(outcome: Outcome, total: int) -> None:
+    told = f"{outcome.name}: {outcome.distinct:,} images, {outcome.violated} violations"
+    print(f"{total:,} images; {told}", file=sys.stderr)
 
 
 def _tell(outcomes: Sequence[Outcome]) -> int:

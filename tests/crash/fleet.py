@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, as_completed, wait
 
 from tests.crash.simulator import Outcome, Plan, Simulator
-from tests.crash.workloads import WORKLOADS
+from tests.crash.workloads import PREFIX, WORKLOADS, find
 
 SHARDS = 10
 """Parts that all workloads are divided into; their numbers of steps are about the same."""
+
+
+DRAWN = 4000
+"""Images of a drawn workload."""
+AGAIN = 10
+"""In a long run, one image in so many is crashed again during its recovery."""
 
 
 def workers() -> int:
@@ -24,12 +31,12 @@ def shards(names: Sequence[str] = tuple(WORKLOADS)) -> list[list[str]]:
     return [list(names[at::SHARDS]) for at in range(min(SHARDS, len(names)))]
 
 
-def simulate(names: Sequence[str], images: int, seed: int) -> list[Outcome]:
+def simulate(names: Sequence[str], images: int, seed: int, again: int = 50) -> list[Outcome]:
     """Crash workloads until there were so many distinct images of all of them together.
 
     What one of them lacks, as it cannot leave so many, the others make up for.
     """
-    simulators = [Simulator(WORKLOADS[name], Plan(seed)) for name in names]
+    simulators = [Simulator(WORKLOADS[name], Plan(seed, again=again)) for name in names]
     going, level = simulators, 0
     while going and (missing := images - sum(each.outcome.distinct for each in simulators)) > 0:
         level += -(-missing // len(going))
@@ -39,20 +46,36 @@ def simulate(names: Sequence[str], images: int, seed: int) -> list[Outcome]:
     return [simulator.outcome for simulator in simulators]
 
 
+def simulate_drawn(number: int, images: int, seed: int) -> Outcome:
+    """Crash the script of a number."""
+    simulator = Simulator(find(f"{PREFIX}{number}"), Plan(seed, images, AGAIN))
+    return simulator.run()
+
+
 def run(
-    names: Sequence[str],
-    images: int,
-    seed: int,
-    progress: Callable[[Sequence[Outcome]], None] = lambda _: None,
+    images: int, seed: int, progress: Callable[[Outcome, int], None] = lambda *_: None
 ) -> list[Outcome]:
-    """Crash workloads side by side; return what came of each, in their order."""
-    context = multiprocessing.get_context("spawn")
-    parts = shards(names)
-    outcomes: dict[str, Outcome] = {}
-    with ProcessPoolExecutor(workers(), context) as pool:
-        each = -(-images // len(parts))
-        tasks = [pool.submit(simulate, part, each, seed) for part in parts]
-        for task in as_completed(tasks):
-            outcomes.update({outcome.name: outcome for outcome in task.result()})
-            progress(task.result())
-    return [outcomes[name] for name in names]
+    """Crash all workloads side by side, then drawn ones until there were so many images."""
+    outcomes: list[Outcome] = []
+    numbers = itertools.count(seed * 100_000)
+
+    def keep(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        progress(outcome, sum(each.distinct for each in outcomes))
+
+    with ProcessPoolExecutor(workers(), multiprocessing.get_context("spawn")) as pool:
+        each = images // len(WORKLOADS)
+        todo = {pool.submit(simulate, [name], each, seed, AGAIN) for name in WORKLOADS}
+        for task in as_completed(todo):
+            for outcome in task.result():
+                keep(outcome)
+        todo = set()
+        while sum(outcome.distinct for outcome in outcomes) < images:
+            while len(todo) < 2 * workers():
+                todo.add(pool.submit(simulate_drawn, next(numbers), DRAWN, seed))
+            done, todo = wait(todo, return_when=FIRST_COMPLETED)
+            for task in done:
+                keep(task.result())
+        for task in todo:
+            task.cancel()
+    return outcomes

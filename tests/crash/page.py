@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.crash.simulator import Outcome
+from tests.crash.workloads import PREFIX
 from tests.reliability import PATH, machine, versions, write_section
 
 TITLE = "Crashes"
@@ -34,14 +36,31 @@ nothing; and of one image in eight, the store goes on: it takes a message at the
 stops, and is opened again without a change.
 
 An image counts once for a workload, however many crashes leave it. Crashes are drawn from a seed
-where they are not all tried: `python -m tests.crash --workload W --image N --seed S` shows one
-again.
+where they are not all tried, and so are the scripts of the last line, `drawn-N`.
+`python -m tests.crash --workload W --image N --seed S` shows one again.
 """
 
 
 def write(outcomes: Sequence[Outcome], seed: int, seconds: float, path: Path = PATH) -> None:
     """Write the section."""
     write_section(TITLE, _lines(outcomes, seed, seconds), path)
+
+
+def _rows(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+    """Yield what came of each workload; the drawn ones are one line."""
+    drawn = [outcome for outcome in outcomes if outcome.name.startswith(PREFIX)]
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.name):
+        if outcome not in drawn:
+            yield replace(outcome, name=f"`{outcome.name}`")
+    if drawn:
+        yield Outcome(
+            f"{len(drawn)} drawn ones",
+            *(
+                sum(getattr(outcome, name) for outcome in drawn)
+                for name in ("images", "distinct", "again", "moments")
+            ),
+            violated=sum(outcome.violated for outcome in drawn),
+        )
 
 
 def _lines(outcomes: Sequence[Outcome], seed: int, seconds: float) -> Iterator[str]:
@@ -57,9 +76,9 @@ def _lines(outcomes: Sequence[Outcome], seed: int, seconds: float) -> Iterator[s
     yield ""
     yield "| workload | steps | crashes | images | of a second crash | violations |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-    for outcome in outcomes:
+    for outcome in _rows(outcomes):
         yield (
-            f"| `{outcome.name}` | {outcome.moments:,} | {outcome.images:,}"
+            f"| {outcome.name} | {outcome.moments:,} | {outcome.images:,}"
             f" | {outcome.distinct:,} | {outcome.again:,} | {outcome.violated} |"
         )
     found = [violation for outcome in outcomes for violation in outcome.violations]

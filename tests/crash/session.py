@@ -36,7 +36,7 @@ class Session:
         self.history: dict[int, set[bytes]] = {}
         self._acknowledged: dict[int, LogRecord] = {}
         self._durable: set[int] = set()
-        self._consumed = self._topics = 0
+        self.consumed = 0
         self._bodies = 0
         self.store = self._open()
 
@@ -188,14 +188,14 @@ class Session:
 
     def consume(self, offset: int) -> None:
         """Let the group say where it goes on; in memory only."""
-        self._consumed = offset
+        self.consumed = offset
         self.disk.record(Note(ValueSet(OFFSET, offset)))
         self.store.config.consumer_offsets.commit(GROUP, TOPIC, 0, offset)
 
     def persist(self) -> None:
         """Write what changed of the config."""
         self.store.config.persist()
-        self.disk.record(Note(ValueKept(OFFSET, self._consumed)))
+        self.disk.record(Note(ValueKept(OFFSET, self.consumed)))
 
     # Retention
 

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from tests.crash.store_workload import WORKLOADS
+from tests.crash.store_workload import WORKLOADS, StoreWorkload
 from tests.crash.workloads import appends, config, derived, later, retention, rolls, stops
+from tests.crash.workloads.drawn import PREFIX, drawn
 
-__all__ = ["WORKLOADS", "appends", "config", "derived", "later", "retention", "rolls", "stops"]
+__all__ = [
+    "PREFIX",
+    "WORKLOADS",
+    "appends",
+    "config",
+    "derived",
+    "find",
+    "later",
+    "retention",
+    "rolls",
+    "stops",
+]
+
+
+def find(name: str) -> StoreWorkload:
+    """Return the workload of a name: one of WORKLOADS, or `drawn-N`.
+
+    Raises:
+        KeyError: there is none.
+    """
+    number = name.removeprefix(PREFIX)
+    return drawn(int(number)) if number != name and number.isdigit() else WORKLOADS[name]
