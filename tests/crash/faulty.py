@@ -52,6 +52,10 @@ class FaultyDisk(RecordedDisk):
         self._at = -1
         self._fault = Fault.INPUT_OUTPUT
 
+    def fail_next(self, fault: Fault) -> None:
+        """Let the next operation of a fault's kinds fail."""
+        self._fault, self._at = fault, self.operations + 1
+
     def fails(self, kind: str) -> bool:
         """Count an operation; say whether it fails."""
         if kind not in self._fault.kinds:
