@@ -33,6 +33,7 @@ format: $(STAMP)  ## put the code into the project's style
 
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.hostile --nightly
+	$(BIN)/python -m tests.crash --nightly
 
 bench: $(STAMP)  ## measure beside the Java store; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.crash import page
+from tests.crash import long_runs, page
 from tests.crash.expectation import Crash, ViolationError
 from tests.crash.fleet import SHARDS, shards, simulate
+from tests.crash.kill import Kills
 from tests.crash.simulator import Outcome, Violation
 from tests.crash.workloads import WORKLOADS
 
@@ -37,3 +39,16 @@ def test_page(tmp_path: Path) -> None:
     text = (tmp_path / "page.md").read_text()
     assert "**1,234 images, 1 violations**" in text
     assert "--workload put --image 0.3.p1 --seed 9" in text
+
+
+def test_pages_of_faults_and_kills(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    tally = long_runs.FaultTally(Counter(FULL=12, SYNC_ONCE=3), ["put, FULL at 3: lost"])
+    long_runs.write_faults(tally, 60.0, path)
+    kills = Kills(tmp_path, "SYNC_FLUSH", 7, 1234)
+    long_runs.write_kills([kills], [], 60.0, path)
+    text = path.read_text()
+    assert "**15 faults over" in text
+    assert "- put, FULL at 3: lost" in text
+    assert "**7 kills, 0 violations**" in text
+    assert "| SYNC_FLUSH | 7 | 1,234 |" in text

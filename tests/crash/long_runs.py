@@ -1,0 +1,150 @@
+"""What a nightly run does besides crash images: every fault, two hundred kills."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.crash import faults
+from tests.crash.faulty import Fault
+from tests.crash.fleet import workers
+from tests.crash.kill import Kills
+from tests.crash.workloads import WORKLOADS
+from tests.reliability import PATH, machine, versions, write_section
+
+KILLS = 200
+FLUSHES = ("SYNC_FLUSH", "ASYNC_FLUSH")
+
+
+@dataclass
+class FaultTally:
+    """What came of refusing each operation: runs by fault, and what was violated."""
+
+    runs: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+    def add(self, other: FaultTally) -> None:
+        self.runs += other.runs
+        self.violations += other.violations
+
+
+def every_fault(name: str) -> FaultTally:
+    """Run a workload once for each operation that each fault concerns."""
+    tally = FaultTally()
+    for fault in Fault:
+        at, has_failed = 0, True
+        while has_failed:
+            at += 1
+            try:
+                has_failed = faults.run(WORKLOADS[name], fault, at).has_failed
+            except Exception as error:  # noqa: BLE001 (whatever it is, it is what we look for)
+                tally.violations.append(f"{name}, {fault.name} at {at}: {error}")
+            tally.runs[fault.name] += has_failed
+    return tally
+
+
+def run_faults(tell: Callable[[str], None]) -> FaultTally:
+    """Run all workloads with all faults."""
+    whole = FaultTally()
+    with ProcessPoolExecutor(workers(), multiprocessing.get_context("spawn")) as pool:
+        for name, tally in zip(WORKLOADS, pool.map(every_fault, WORKLOADS), strict=True):
+            whole.add(tally)
+            tell(f"{name}: {tally.runs.total()} faults, {len(tally.violations)} violations")
+    return whole
+
+
+def run_kills(seed: int, tell: Callable[[str], None]) -> tuple[list[Kills], list[str]]:
+    """Kill processes, half of them under each way of flushing; return what was violated, too."""
+    done: list[Kills] = []
+    violations: list[str] = []
+    for flush in FLUSHES:
+        with tempfile.TemporaryDirectory(prefix="kills-") as place:
+            kills, dice = Kills(Path(place, "store"), flush), random.Random(f"{seed}/{flush}")
+            done.append(kills)
+            try:
+                while kills.kills < KILLS // len(FLUSHES):
+                    kills.kill_one(dice)
+            except Exception as error:  # noqa: BLE001 (as above)
+                violations.append(f"{flush}, kill {kills.kills}: {error}")
+            tell(f"{flush}: {kills.kills} kills")
+    return done, violations
+
+
+def write_faults(tally: FaultTally, seconds: float, path: Path = PATH) -> None:
+    """Write the section on faults."""
+    write_section("Faulty disks", _fault_lines(tally, seconds), path)
+
+
+def _fault_lines(tally: FaultTally, seconds: float) -> Iterator[str]:
+    yield (
+        "Written by `python -m tests.crash --nightly`. Each of the workloads above runs once for"
+        " each of its operations that a fault concerns, which then fails, alone or with all after"
+        " it. The put fails, what was dispatched can still be read, a failed sync ends all puts;"
+        " and whether the process is then killed or the power cut, on a disk that is well again"
+        " the store has everything that it acknowledged."
+    )
+    yield ""
+    counted = f"{tally.runs.total():,} faults over {len(WORKLOADS)} workloads"
+    violated = f"{len(tally.violations)} violations"
+    yield f"**{counted}, {violated}**, on {datetime.now(UTC):%Y-%m-%d}."
+    yield ""
+    yield f"{seconds / 60:.1f} minutes on {machine()}. {versions()}."
+    yield ""
+    yield "| fault | runs |"
+    yield "| --- | ---: |"
+    for name, count in tally.runs.items():
+        yield f"| {name.replace('_', ' ').lower()} | {count:,} |"
+    yield from _violation_lines(tally.violations)
+
+
+def write_kills(
+    done: list[Kills], violations: list[str], seconds: float, path: Path = PATH
+) -> None:
+    """Write the section on kills."""
+    write_section("Killed processes", _kill_lines(done, violations, seconds), path)
+
+
+def _kill_lines(done: list[Kills], violations: list[str], seconds: float) -> Iterator[str]:
+    count = sum(kills.kills for kills in done)
+    yield (
+        "Written by `python -m tests.crash --nightly`. A process of its own puts messages from"
+        " nine tasks into a real directory, and is ended with SIGKILL at some moment; then every"
+        " message that it had acknowledged must be there, once and as it was sent, and found by"
+        " queue and key."
+    )
+    yield ""
+    yield f"**{count} kills, {len(violations)} violations**, on {datetime.now(UTC):%Y-%m-%d}."
+    yield ""
+    yield f"{seconds / 60:.1f} minutes on {machine()}. {versions()}."
+    yield ""
+    yield "| flush | kills | messages acknowledged |"
+    yield "| --- | ---: | ---: |"
+    for kills in done:
+        yield f"| {kills.flush} | {kills.kills} | {kills.messages:,} |"
+    yield from _violation_lines(violations)
+
+
+def _violation_lines(violations: list[str]) -> Iterator[str]:
+    if violations:
+        yield "\n### Violations\n"
+        for violation in violations:
+            yield f"- {violation}"
+
+
+def run(seed: int, tell: Callable[[str], None]) -> int:
+    """Run both and write both sections; return how much was violated."""
+    start = time.monotonic()
+    tally = run_faults(tell)
+    write_faults(tally, time.monotonic() - start)
+    start = time.monotonic()
+    done, violations = run_kills(seed, tell)
+    write_kills(done, violations, time.monotonic() - start)
+    return len(tally.violations) + len(violations)
