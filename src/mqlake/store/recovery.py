@@ -32,6 +32,7 @@ from mqlake.store.owned_queues import OwnedQueues
 from mqlake.store.queue_offsets import QueueOffsets
 from mqlake.store.recovery_index import IndexRecovery, IndexStart
 from mqlake.store.recovery_queues import QueueRecovery, find_file_size
+from mqlake.store.segments import CommitLog
 from mqlake.store.settings import StoreSettings
 
 Progress = Callable[[int, int], None]
@@ -73,16 +74,22 @@ class RecoveryReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True)
-class Recovered:
-    """A store, ready to be appended to."""
+class Derived:
+    """What follows from a log, complete up to its end."""
 
-    log: OwnedCommitLog
     queues: OwnedQueues
     index: OwnedIndex
     dispatcher: Dispatcher
     offsets: QueueOffsets
     checkpoint: CheckpointFile
     report: RecoveryReport
+
+
+@dataclass(frozen=True)
+class Recovered(Derived):
+    """A store, ready to be appended to."""
+
+    log: OwnedCommitLog
 
 
 def recover(
@@ -104,20 +111,48 @@ def recover(
         StoreError: the store cannot be opened.
         DiskError: the disk failed.
     """
-    return _Recovery(directory, settings, clock, progress).run()
+    is_clean = not mark_open(directory)
+    log = OwnedCommitLog(directory, settings)
+    found = _Recovery(directory, settings, clock, progress, log, log.recover_to, is_clean).run()
+    return Recovered(**vars(found), log=log)
+
+
+def recover_derived(
+    directory: OwnedDirectory,
+    settings: StoreSettings,
+    clock: Clock,
+    log: CommitLog,
+    progress: Progress | None = None,
+) -> Derived:
+    """Complete what follows from a log that somebody else writes: `recover` without touching it.
+
+    Args:
+        directory: held by this process.
+        log: of this directory.
+
+    Raises:
+        StoreError: the store cannot be opened.
+        DiskError: the disk failed.
+    """
+    is_clean = not mark_open(directory)
+    return _Recovery(directory, settings, clock, progress, log, None, is_clean).run()
 
 
 class _Recovery:
+    """Args: `cut`: cuts the log off (`OwnedCommitLog.recover_to`), None where it must not be."""
+
     def __init__(
         self,
         directory: OwnedDirectory,
         settings: StoreSettings,
         clock: Clock,
         progress: Progress | None,
+        log: CommitLog,
+        cut: Callable[[int, int], None] | None,
+        is_clean: bool,
     ) -> None:
         self._directory, self._settings, self._progress = directory, settings, progress
-        self._is_clean = not mark_open(directory)
-        self._log = OwnedCommitLog(directory, settings)
+        self._log, self._cut, self._is_clean = log, cut, is_clean
         self._checkpoint = CheckpointFile(directory)
         self._point = self._checkpoint.resume
         if self._point is not None and not self._reaches(self._point):
@@ -131,7 +166,7 @@ class _Recovery:
         )
         self._index.is_used = settings.message_index_enable
 
-    def run(self) -> Recovered:
+    def run(self) -> Derived:
         log, queues, index = self._log, self._queues, self._index
         start = self._find_start()
         indexing = self._recover_index()
@@ -149,7 +184,8 @@ class _Recovery:
         queues.end_before = None
         queues.min_physical_offset = log.min_offset
         index.clear_behind()
-        log.recover_to(end, self._point.position if self._point else 0)
+        if self._cut is not None:
+            self._cut(end, self._point.position if self._point else 0)
         queues.sync()
         index.sync()
         self._checkpoint.write(reached(dispatcher, index))
@@ -165,7 +201,7 @@ class _Recovery:
             dispatcher.refused,
             is_broken,
         )
-        return Recovered(log, queues, index, dispatcher, offsets, self._checkpoint, report)
+        return Derived(queues, index, dispatcher, offsets, self._checkpoint, report)
 
     def _find_dialect(self) -> Dialect:
         if self._point is not None:
@@ -190,9 +226,9 @@ class _Recovery:
         The disk may have kept later files all the same. Retention removes no file that a
         checkpoint has not left behind.
         """
-        if self._is_clean or point.position >= self._log.min_offset:
+        if self._cut is None or self._is_clean or point.position >= self._log.min_offset:
             return None
-        self._log.recover_to(point.position)
+        self._cut(point.position, 0)
         return point
 
     def _find_start(self) -> int:

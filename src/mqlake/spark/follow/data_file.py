@@ -1,0 +1,120 @@
+"""Parquet files of a table: what is known of one, and how one is written."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyarrow import parquet
+
+COMPRESSION = "zstd"
+ROW_GROUP = 32 << 20
+"""Bytes of Arrow columns in a row group, about: so much of a file is in memory when it is read."""
+
+_COUNTED = (pa.types.is_integer, pa.types.is_timestamp)
+
+
+class DataFile(msgspec.Struct, frozen=True):
+    """A Parquet file that is complete and on the disk.
+
+    Attributes:
+        path: absolute.
+        topic, day: of all its rows; the day is the UTC day of the store time, as YYYY-MM-DD.
+        size: bytes.
+        least, most: of each number and time, in the form that Delta Lake's log has.
+    """
+
+    path: str
+    topic: str
+    day: str
+    rows: int
+    size: int
+    least: dict[str, Any] = {}
+    most: dict[str, Any] = {}
+
+
+class FileWriter:
+    """Write one data file under a name of its own, which no other attempt uses.
+
+    Args:
+        stem: what the name begins with.
+        schema: Arrow schema of its columns.
+    """
+
+    def __init__(self, directory: Path, stem: str, schema: Any) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.path = directory / f"{stem}-{uuid.uuid4().hex}.parquet"
+        self._file = self.path.open("xb")
+        self._schema = schema
+        self._rows = 0
+        self._writer = parquet.ParquetWriter(
+            self._file,
+            schema,
+            compression=COMPRESSION,
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes written."""
+        return self._file.tell()
+
+    def write(self, batches: Sequence[Any]) -> None:
+        """Write batches of this schema as one row group."""
+        table = pa.Table.from_batches(batches, self._schema)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._rows += table.num_rows
+
+    def finish(self, topic: str, day: str) -> DataFile:
+        """Complete the file; return once it is on the disk."""
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        sync_directory(self.path.parent)
+        least, most = _bounds(parquet.read_metadata(self.path), self._schema)
+        size = self.path.stat().st_size
+        return DataFile(str(self.path), topic, day, self._rows, size, least, most)
+
+    def discard(self) -> None:
+        """Remove the file."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Return once the names in a directory are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _bounds(metadata: Any, schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    least: dict[str, Any] = {}
+    most: dict[str, Any] = {}
+    for number in range(metadata.num_columns):
+        name = metadata.schema.column(number).path
+        index = schema.get_field_index(name)
+        if index < 0 or not any(is_kind(schema.field(index).type) for is_kind in _COUNTED):
+            continue
+        groups = range(metadata.num_row_groups)
+        found = [metadata.row_group(group).column(number).statistics for group in groups]
+        if found and all(each is not None and each.has_min_max for each in found):
+            least[name] = _written(min(each.min for each in found))
+            most[name] = _written(max(each.max for each in found))
+    return least, most
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, int):
+        return value
+    return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,132 @@
+"""A Delta Lake table, committed to through delta-rs.
+
+A batch is one version of the table: its files, and a `txn` action with the follower and the batch's
+number. Delta Lake lets only one of two commits with the same `txn` follower succeed.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+
+from mqlake.errors import JobError
+from mqlake.spark.follow.compaction import Merge, Merged, small_files
+from mqlake.spark.follow.data_file import DataFile
+from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.options import FollowOptions
+from mqlake.spark.follow.partition_writer import Shape
+from mqlake.spark.follow.table import PREFIX, stem_of
+
+try:
+    from deltalake import DeltaTable, Field
+    from deltalake.exceptions import DeltaError
+    from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+except ImportError:
+    raise JobError("deltalake is not installed: pip install 'mqlake[delta]'") from None
+
+PARTITION = ["topic", "day"]
+DAY = pa.field("day", pa.date32())
+
+
+class DeltaLakeTable:
+    """See `table.LakeTable`."""
+
+    def __init__(self, options: FollowOptions) -> None:
+        self._root, self._target = options.out, options.target_file_size
+        self._wanted = table_schema(options.columns)
+        try:
+            if not DeltaTable.is_deltatable(str(self._root)):
+                self._root.mkdir(parents=True, exist_ok=True)
+                schema = self._wanted.append(DAY)
+                DeltaTable.create(str(self._root), schema, "ignore", PARTITION)
+            self._table = DeltaTable(str(self._root))
+        except DeltaError as error:
+            raise JobError(f"{self._root}: {error}") from None
+        if self._table.metadata().partition_columns != PARTITION:
+            raise JobError(f"{self._root}: this table is not partitioned by topic and day")
+
+    def last_batch(self, follower: str) -> int:
+        self._table.update_incremental()
+        found = self._table.transaction_version(_application(follower))
+        return -1 if found is None else found
+
+    def shape(self, follower: str, batch: int) -> Shape:
+        self._table.update_incremental()
+        there = pa.schema(self._table.schema())
+        there = pa.schema([field for field in there if field.name != DAY.name])
+        schema, missing = fit(there, self._wanted, str(self._root))
+        if missing:
+            self._table.alter.add_columns([Field.from_arrow(field) for field in missing])
+        in_files = pa.schema([field for field in schema if field.name not in PARTITION])
+        stem = stem_of(follower, batch)
+        return Shape(str(self._root), in_files, False, stem, self._target)
+
+    def commit(self, follower: str, batch: int, files: Sequence[DataFile]) -> None:
+        self._commit(
+            [self._add(file, is_new=True) for file in files],
+            CommitProperties(app_transactions=[Transaction(_application(follower), batch)]),
+        )
+
+    def merges(self, *, is_last: bool) -> list[Merge]:  # noqa: ARG002  small is small
+        return [Merge(group) for group in small_files(self._files(), self._target)]
+
+    def replace(self, merged: Sequence[Merged]) -> None:
+        there = {file.path for file in self._files()}
+        actions: list[AddAction | RemoveAction] = []
+        for one in merged:
+            if all(file.path in there for file in one.inputs):
+                actions.extend(self._remove(file) for file in one.inputs)
+                actions.extend(self._add(file, is_new=False) for file in one.outputs)
+        if actions:
+            self._commit(actions, None)
+
+    def _commit(self, actions: list[Any], properties: Any) -> None:
+        try:
+            self._table.create_write_transaction(
+                actions, "append", self._table.schema(), PARTITION, commit_properties=properties
+            )
+        except DeltaError as error:
+            raise JobError(f"{self._root}: {error}") from None
+        self._table.update_incremental()
+
+    def _files(self) -> Iterable[DataFile]:
+        """Yield the files of followers, without those that have deletion vectors."""
+        self._table.update_incremental()
+        marked = {row["filepath"] for row in pa.table(self._table.deletion_vectors()).to_pylist()}
+        for row in pa.table(self._table.get_add_actions()).to_pylist():
+            path, partition = self._root / unquote(row["path"]), row["partition"]
+            if path.name.startswith(PREFIX) and not any(path.name in name for name in marked):
+                day, rows = partition["day"].isoformat(), row["num_records"] or 0
+                yield DataFile(str(path), partition["topic"], day, rows, row["size_bytes"])
+
+    def _add(self, file: DataFile, *, is_new: bool) -> AddAction:
+        statistics = {"numRecords": file.rows, "minValues": file.least, "maxValues": file.most}
+        text = msgspec.json.encode(statistics).decode()
+        return AddAction(self._name(file), file.size, _partition(file), _now(), is_new, text)
+
+    def _remove(self, file: DataFile) -> RemoveAction:
+        return RemoveAction(self._name(file), False, _now(), file.size, _partition(file))
+
+    def _name(self, file: DataFile) -> str:
+        return Path(file.path).relative_to(self._root).as_posix()
+
+
+def _partition(file: DataFile) -> dict[str, str | None]:
+    return {"topic": file.topic, "day": file.day}
+
+
+def _application(follower: str) -> str:
+    return f"{PREFIX}{follower}"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

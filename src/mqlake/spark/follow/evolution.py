@@ -1,0 +1,74 @@
+"""Fit the columns that are written to those that a table has: it may have more, or fewer."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from mqlake.errors import JobError
+
+
+def table_schema(names: tuple[str, ...]) -> Any:
+    """Return the Arrow schema of columns of the source, in a table: all may be null."""
+    from mqlake.spark.source.columns import arrow_schema, spark_schema
+
+    schema = arrow_schema(spark_schema(names))
+    return pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
+
+
+def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
+    """Return the wanted columns with the types that the table has, and those that it lacks.
+
+    Columns that only the table has are null in new rows.
+
+    Args:
+        table, wanted: Arrow schemas.
+        where: the table, for people.
+
+    Raises:
+        JobError: a column is of another type there, or one that is not written may not be null.
+    """
+    known = {field.name.lower(): field for field in table}
+    fields: list[Any] = []
+    missing: list[Any] = []
+    for field in wanted:
+        there = known.pop(field.name.lower(), None)
+        if there is None:
+            missing.append(field)
+            fields.append(field)
+        else:
+            fields.append(_as_there(field, there, where))
+    for field in known.values():
+        if not field.nullable:
+            raise JobError(
+                f"{where}: column {field.name} may not be null, and messages have none such; "
+                "allow null there"
+            )
+    return pa.schema(fields), missing
+
+
+def _as_there(field: Any, there: Any, where: str) -> Any:
+    if field.name != there.name:
+        raise JobError(f"{where}: has a column {there.name}, which should be {field.name}")
+    if _kind(field.type) == _kind(there.type):
+        return field
+    if field.type == pa.int32() and there.type == pa.int64():
+        return field.with_type(pa.int64())
+    raise JobError(
+        f"{where}: column {field.name} is {there.type} there, and {field.type} here; "
+        "leave it out with --columns, or follow into another table"
+    )
+
+
+def _kind(type_: Any) -> str:
+    """Name a type; those that differ in their layout in memory only have one name."""
+    if pa.types.is_map(type_):
+        return f"map<{_kind(type_.key_type)},{_kind(type_.item_type)}>"
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"list<{_kind(type_.value_type)}>"
+    text = str(type_).removeprefix("large_").removesuffix("_view")
+    return text.replace("tz=+00:00", "tz=UTC")

@@ -1,0 +1,165 @@
+"""An Iceberg table, committed to through PyIceberg.
+
+A batch is one change of the table's metadata: a snapshot with its files, and a property with the
+follower and the batch's number. A catalog takes a change only if nobody else made one meanwhile.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mqlake.errors import JobError
+from mqlake.spark.follow.compaction import Merge, Merged, small_files
+from mqlake.spark.follow.data_file import DataFile
+from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.options import STATE, FollowOptions
+from mqlake.spark.follow.partition_writer import Shape
+from mqlake.spark.follow.table import PREFIX, stem_of
+
+try:
+    from pyiceberg.catalog import Catalog, load_catalog
+    from pyiceberg.exceptions import NoSuchTableError
+    from pyiceberg.io.pyarrow import parquet_file_to_data_file
+    from pyiceberg.table import Table, Transaction
+    from pyiceberg.transforms import DayTransform, IdentityTransform
+except ImportError:
+    raise JobError("pyiceberg is not installed: pip install 'mqlake[iceberg]'") from None
+
+NAMESPACE = "mqlake"
+NAME_MAPPING = "schema.name-mapping.default"
+PROPERTIES = {
+    "commit.manifest-merge.enabled": "true",
+    "write.metadata.delete-after-commit.enabled": "true",
+}
+SCHEME = "file://"
+
+
+class IcebergTable:
+    """See `table.LakeTable`."""
+
+    def __init__(self, options: FollowOptions) -> None:
+        self._root, self._target = options.out, options.target_file_size
+        self._wanted = table_schema(options.columns)
+        self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
+        if "." not in self._identifier:
+            raise JobError(f"{self._identifier}: give NAMESPACE.NAME as the table's name")
+        catalog = self._open_catalog(options.catalog)
+        try:
+            self._table = catalog.load_table(self._identifier)
+        except NoSuchTableError:
+            self._table = self._create(catalog)
+        self._check()
+
+    def _open_catalog(self, uri: str | None) -> Catalog:
+        if uri is None:
+            state = self._root / STATE
+            state.mkdir(parents=True, exist_ok=True)
+            uri = f"sqlite:///{state / 'catalog.db'}"
+        try:
+            return load_catalog(NAMESPACE, uri=uri, warehouse=f"{SCHEME}{self._root.parent}")
+        except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
+            raise JobError(f"{uri}: this catalog cannot be opened: {error}") from None
+
+    def _create(self, catalog: Catalog) -> Table:
+        catalog.create_namespace_if_not_exists(self._identifier.rpartition(".")[0])
+        self._root.mkdir(parents=True, exist_ok=True)
+        with catalog.create_table_transaction(
+            self._identifier,
+            self._wanted,
+            location=f"{SCHEME}{self._root}",
+            properties=PROPERTIES,
+        ) as transaction:
+            with transaction.update_spec() as spec:
+                spec.add_identity("topic")
+                spec.add_field("storeTimestamp", DayTransform(), "day")
+            _map_names(transaction)
+        return catalog.load_table(self._identifier)
+
+    def _check(self) -> None:
+        if _place(self._table.location()) != str(self._root):
+            raise JobError(
+                f"{self._identifier}: this table is at {self._table.location()}: give that as --out"
+            )
+        spec, schema = self._table.spec(), self._table.schema()
+        parts = [(schema.find_column_name(part.source_id), part.transform) for part in spec.fields]
+        if parts != [("topic", IdentityTransform()), ("storeTimestamp", DayTransform())]:
+            raise JobError(f"{self._identifier}: this table is not partitioned by topic and day")
+
+    def last_batch(self, follower: str) -> int:
+        self._table.refresh()
+        return int(self._table.properties.get(_property(follower), -1))
+
+    def shape(self, follower: str, batch: int) -> Shape:
+        self._table.refresh()
+        there = self._table.schema().as_arrow()
+        schema, missing = fit(there, self._wanted, self._identifier)
+        if missing:
+            with self._table.transaction() as transaction:
+                with transaction.update_schema() as update:
+                    update.union_by_name(pa.schema(missing))
+                _map_names(transaction)
+        directory = str(self._root / "data")
+        return Shape(directory, schema, False, stem_of(follower, batch), self._target)
+
+    def commit(self, follower: str, batch: int, files: Sequence[DataFile]) -> None:
+        with self._table.transaction() as transaction:
+            transaction.set_properties({_property(follower): str(batch)})
+            with transaction.update_snapshot().merge_append() as append:
+                for file in files:
+                    append.append_data_file(self._described(transaction, file))
+
+    def merges(self, *, is_last: bool) -> list[Merge]:  # noqa: ARG002  small is small
+        files = [file for file, _ in self._files()]
+        return [Merge(group) for group in small_files(files, self._target)]
+
+    def replace(self, merged: Sequence[Merged]) -> None:
+        there = {file.path: found for file, found in self._files()}
+        taken = [one for one in merged if all(file.path in there for file in one.inputs)]
+        if not taken:
+            return
+        with (
+            self._table.transaction() as transaction,
+            transaction.update_snapshot().overwrite() as overwrite,
+        ):
+            for one in taken:
+                for file in one.inputs:
+                    overwrite.delete_data_file(there[file.path])
+                for file in one.outputs:
+                    overwrite.append_data_file(self._described(transaction, file))
+
+    def _files(self) -> Iterator[tuple[DataFile, Any]]:
+        """Yield the files of followers, without those of which rows were deleted."""
+        self._table.refresh()
+        for task in self._table.scan().plan_files():
+            file = task.file
+            path = Path(_place(file.file_path))
+            is_ours = path.name.startswith(PREFIX) and file.spec_id == self._table.spec().spec_id
+            if is_ours and not task.delete_files:
+                topic, day = file.partition[0], str(file.partition[1])
+                size = file.file_size_in_bytes
+                yield DataFile(str(path), topic, day, file.record_count, size), file
+
+    def _described(self, transaction: Transaction, file: DataFile) -> Any:
+        io, metadata = self._table.io, transaction.table_metadata
+        return parquet_file_to_data_file(io, metadata, f"{SCHEME}{file.path}")
+
+
+def _map_names(transaction: Transaction) -> None:
+    """Let files whose columns have no ids be read by the columns' names."""
+    mapping = transaction.table_metadata.schema().name_mapping.model_dump_json()
+    transaction.set_properties({NAME_MAPPING: mapping})
+
+
+def _property(follower: str) -> str:
+    return f"mqlake.follow.{follower}"
+
+
+def _place(uri: str) -> str:
+    return uri.removeprefix(SCHEME)

@@ -1,0 +1,120 @@
+"""Who follows: the id that a checkpoint keeps, and what it was made for."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from mqlake.errors import JobError, StoreError
+from mqlake.spark.follow.options import STATE, FollowOptions
+from mqlake.storage.owner_lock import OwnerLock
+
+NAME = "mqlake-follow.json"
+"""In the directory of the checkpoint, beside Spark's files."""
+
+FOLLOWERS = "followers"
+"""In the state directory of a table: a file for each store that is followed."""
+
+S = TypeVar("S")
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What a checkpoint belongs to. A checkpoint counts batches of one store into one table."""
+
+    id: str
+    store: str
+    target: str
+
+
+class Follower(msgspec.Struct, frozen=True):
+    """A store that a table follows, and the checkpoint that says how far."""
+
+    store: str
+    checkpoint: str
+
+
+@contextmanager
+def held(options: FollowOptions) -> Generator[str]:
+    """Give the id that a checkpoint keeps, a new one if it is new; it is this process's meanwhile.
+
+    Raises:
+        JobError: the checkpoint is in use, or is of another store or table; or the table already
+            follows this store with another checkpoint, or with one that is lost.
+    """
+    with in_use(options.checkpoint):
+        yield _identity(options).id
+
+
+@contextmanager
+def in_use(checkpoint: Path) -> Generator[None]:
+    """Use a checkpoint alone; raises JobError where somebody does."""
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        try:
+            held.enter_context(OwnerLock(checkpoint))
+        except StoreError:
+            raise JobError(f"{checkpoint}: in use by another mqlake follow") from None
+        yield
+
+
+def _identity(options: FollowOptions) -> Identity:
+    path, followers = options.checkpoint / NAME, options.out / STATE / FOLLOWERS
+    target = f"{options.format} table {options.table or options.out.resolve()}"
+    new = Identity(uuid.uuid4().hex, str(options.store.resolve()), target)
+    found = _read(path, Identity)
+    if found is None:
+        if (options.checkpoint / "offsets").exists():
+            raise JobError(f"{options.checkpoint}: this is the checkpoint of another query")
+        _refuse_second(options, followers, new.store)
+        _write(path, new)
+        found = new
+    if (found.store, found.target) != (new.store, new.target):
+        raise JobError(
+            f"{options.checkpoint}: this checkpoint is that of {found.store} into the "
+            f"{found.target}: give another --checkpoint"
+        )
+    checkpoint = str(options.checkpoint.resolve())
+    _write(followers / f"{found.id}.json", Follower(found.store, checkpoint))
+    return found
+
+
+def _refuse_second(options: FollowOptions, followers: Path, store: str) -> None:
+    """With a second checkpoint, every message would be there twice."""
+    for path in sorted(followers.glob("*.json")):
+        known = _read(path, Follower)
+        if known is not None and known.store == store:
+            raise JobError(
+                f"{options.out}: has messages of {store} already, by --checkpoint "
+                f"{known.checkpoint}: give that one, or remove {path} to have them once more"
+            )
+
+
+def _read(path: Path, type_: type[S]) -> S | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=type_)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise JobError(f"{path}: damaged: {error}") from None
+
+
+def _write(path: Path, value: msgspec.Struct) -> None:
+    """Replace a file in one step; return once it is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".new")
+    with temporary.open("wb") as file:
+        file.write(msgspec.json.encode(value) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,71 @@
+"""Bring one micro-batch into a table, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mqlake.jobs.engine import Engine
+from mqlake.spark.follow import partition_writer
+from mqlake.spark.follow.compaction import merge
+from mqlake.spark.follow.data_file import DataFile
+from mqlake.spark.follow.table import LakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Totals(msgspec.Struct):
+    """What was done since the start."""
+
+    batches: int = 0
+    messages: int = 0
+    files: int = 0
+    bytes_written: int = 0
+    files_merged: int = 0
+
+
+class MicroBatches:
+    """Take a query's micro-batches, in order, for a table.
+
+    Spark runs a batch again, with the same rows, unless it noted that the batch was done. The table
+    says which ones it has: it got the files and the batch's number in one step.
+    """
+
+    def __init__(self, table: LakeTable, engine: Engine, follower: str, compact_every: int) -> None:
+        self.totals = Totals()
+        self._table, self._engine, self._follower = table, engine, follower
+        self._compact_every = compact_every
+        self._since_merge = 0
+
+    def take(self, rows: DataFrame, number: int) -> None:
+        """Write and commit a batch, unless the table has it."""
+        if number <= self._table.last_batch(self._follower):
+            return
+        shape = self._table.shape(self._follower, number)
+        frame: Any = rows
+        made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT)
+        files = [msgspec.json.decode(row.file, type=DataFile) for row in made.collect()]
+        if not files:
+            return
+        self._table.commit(self._follower, number, files)
+        self.totals.batches += 1
+        self.totals.messages += sum(file.rows for file in files)
+        self.totals.files += len(files)
+        self.totals.bytes_written += sum(file.size for file in files)
+        self._since_merge += 1
+        if self._compact_every and self._since_merge >= self._compact_every:
+            self.compact()
+
+    def compact(self, *, is_last: bool = False) -> None:
+        """Merge small files, a task each, and replace them in one step."""
+        self._since_merge = 0
+        jobs = self._table.merges(is_last=is_last)
+        if not jobs:
+            return
+        merged = self._engine.run(merge, jobs, "merge small files")
+        self._table.replace(merged)
+        self.totals.files_merged += sum(
+            len(one.inputs) for one in merged if one.inputs != one.outputs
+        )

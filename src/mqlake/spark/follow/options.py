@@ -1,0 +1,97 @@
+"""What `mqlake follow` is asked to do."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.spark.source.columns import COLUMNS, check_columns
+
+NEEDED = ("topic", "storeTimestamp")
+"""Columns that tell a row's partition."""
+
+STATE = "_mqlake"
+"""Directory of a table in which mqlake keeps what is not data. Spark, Delta Lake and Iceberg pass
+over names that begin with an underscore, as do pyarrow and Hive."""
+
+
+class Format(StrEnum):
+    """What a store is followed into."""
+
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+    PARQUET = "parquet"
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A query over a store.
+
+    Attributes:
+        checkpoint: directory in which Spark keeps how far the query is.
+        source: options of the source `rocketmq`, without `path` and `columns`.
+        columns: columns of the source, in its order.
+        once: stop when all that is there now is taken.
+        processing_time: least time between two micro-batches, as Spark writes it.
+    """
+
+    store: Path
+    checkpoint: Path
+    source: dict[str, str] = {}
+    columns: tuple[str, ...] = COLUMNS
+    once: bool = False
+    processing_time: str = "1 second"
+
+    def members(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return msgspec.structs.asdict(self)
+
+
+class FollowOptions(Wanted, frozen=True, kw_only=True):
+    """A query over a store, and the table that its messages go to.
+
+    Attributes:
+        out: directory of the table.
+        target_file_size: bytes that a data file should have; the sizes below are merged.
+        compact_every: micro-batches between two looks for small files, 0 for none.
+        publish_after: seconds that messages of a Parquet table wait for others (`parquet_table`).
+        catalog: URI of an Iceberg catalog; one of the table's own without it.
+        table: namespace and name in that catalog.
+    """
+
+    format: Format
+    out: Path
+    target_file_size: int = 128 << 20
+    compact_every: int = 50
+    publish_after: float = 60.0
+    catalog: str | None = None
+    table: str | None = None
+
+
+def chosen_columns(names: str | None) -> tuple[str, ...]:
+    """Return the columns that a list with commas names, and those that are needed; None for all.
+
+    Raises:
+        FormatError: there is no such column.
+    """
+    if names is None:
+        return COLUMNS
+    chosen = check_columns([name.strip() for name in names.split(",") if name.strip()])
+    return tuple(name for name in COLUMNS if name in chosen or name in NEEDED)
+
+
+def directory(name: str) -> Path:
+    """Return the directory that `--out` names.
+
+    Raises:
+        FormatError: it is a URL; data files are written and synced as local files.
+    """
+    if "://" in name and not name.startswith("file://"):
+        raise FormatError(
+            f"{name} is no directory: a table is written to a file system that is mounted here "
+            "and on all executors"
+        )
+    return Path(name.removeprefix("file://")).absolute()

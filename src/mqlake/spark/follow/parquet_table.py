@@ -1,0 +1,170 @@
+"""A directory of plain Parquet files that anybody may list and read at any time.
+
+Who lists a directory sees a file or does not, and nothing tells them which files belong together.
+So a file, once it can be seen, is complete and committed, and never changed, moved or removed.
+Small files are merged before: a batch's files wait below `_mqlake/`, where no reader looks, until a
+partition has enough of them, or they have waited for `publish_after` seconds, or `follow` ends.
+
+`_mqlake/state.json` is the table's log: it is replaced in one step, by a rename.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+from pyarrow import parquet
+
+from mqlake.errors import JobError
+from mqlake.spark.follow.compaction import Merge, Merged
+from mqlake.spark.follow.data_file import DataFile, sync_directory
+from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.options import STATE, FollowOptions
+from mqlake.spark.follow.partition_writer import Shape, path_of
+from mqlake.spark.follow.table import stem_of
+
+PARTITION = ("topic", "day")
+_LONGEST_NAME = 255
+
+
+class Staged(msgspec.Struct, frozen=True):
+    """A committed file that waits, and since when (seconds since 1970)."""
+
+    file: DataFile
+    since: float
+
+
+class State(msgspec.Struct, rename="camel"):
+    """What the table's log says.
+
+    Attributes:
+        columns: file below `_mqlake/` that has all columns that were ever written, and no row.
+        batches: newest batch of each follower.
+        staged: files that wait.
+        moving: files on their way to their places: old name, new name.
+    """
+
+    columns: str = ""
+    batches: dict[str, int] = {}
+    staged: list[Staged] = []
+    moving: list[tuple[str, str]] = []
+
+
+class ParquetTable:
+    """See `table.LakeTable`. One follower at a time works on it."""
+
+    def __init__(self, options: FollowOptions) -> None:
+        self._root, self._target = options.out, options.target_file_size
+        self._wait = options.publish_after
+        self._wanted = table_schema(options.columns)
+        self._state_file = self._root / STATE / "state.json"
+        self._staging = self._root / STATE / "staged"
+        self._merged = self._root / STATE / "merged"
+        for path in (self._staging, self._merged):
+            path.mkdir(parents=True, exist_ok=True)
+        self._state = self._load()
+        self._finish_moving()
+        self._remove_remains()
+
+    def _load(self) -> State:
+        try:
+            return msgspec.json.decode(self._state_file.read_bytes(), type=State)
+        except FileNotFoundError:
+            pass
+        except msgspec.MsgspecError as error:
+            raise JobError(f"{self._state_file}: damaged: {error}") from None
+        if any(not path.name.startswith(("_", ".")) for path in self._root.iterdir()):
+            raise JobError(f"{self._root}: this is no table of mqlake's, and it is not empty")
+        return State()
+
+    def _save(self) -> None:
+        temporary = self._state_file.with_suffix(".new")
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.encode(self._state))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._state_file)
+        sync_directory(self._state_file.parent)
+
+    def _remove_remains(self) -> None:
+        """Remove files that no commit names: those of attempts that were killed."""
+        kept = {staged.file.path for staged in self._state.staged}
+        for directory in (self._staging, self._merged):
+            for path in directory.rglob("*.parquet"):
+                if str(path) not in kept:
+                    path.unlink()
+
+    def last_batch(self, follower: str) -> int:
+        return self._state.batches.get(follower, -1)
+
+    def shape(self, follower: str, batch: int) -> Shape:
+        wanted = pa.schema([field for field in self._wanted if field.name not in PARTITION])
+        there = pa.schema([])
+        if self._state.columns:
+            there = parquet.read_schema(self._root / STATE / self._state.columns)
+        schema, missing = fit(there, wanted, str(self._root))
+        if missing:
+            self._write_columns(pa.schema([*there, *missing]))
+        return Shape(str(self._staging), schema, True, stem_of(follower, batch), self._target)
+
+    def _write_columns(self, schema: pa.Schema) -> None:
+        name = f"columns-{time.time_ns()}"
+        parquet.write_metadata(schema, self._root / STATE / name)
+        self._state.columns = name
+        self._save()
+
+    def commit(self, follower: str, batch: int, files: Sequence[DataFile]) -> None:
+        for file in files:
+            for name in path_of(file.topic, file.day, is_hive=True):
+                if len(name) > _LONGEST_NAME:
+                    raise JobError(f"topic {file.topic[:80]}…: too long for a directory's name")
+        now = time.time()
+        self._state.staged.extend(Staged(file, now) for file in files)
+        self._state.batches[follower] = batch
+        self._save()
+
+    def merges(self, *, is_last: bool) -> list[Merge]:
+        partitions: dict[tuple[str, str], list[Staged]] = {}
+        for staged in self._state.staged:
+            partitions.setdefault((staged.file.topic, staged.file.day), []).append(staged)
+        old = time.time() - self._wait
+        return [
+            Merge(tuple(staged.file for staged in found), str(self._merged))
+            for found in partitions.values()
+            if is_last
+            or sum(staged.file.size for staged in found) >= self._target
+            or min(staged.since for staged in found) <= old
+        ]
+
+    def replace(self, merged: Sequence[Merged]) -> None:
+        """Publish: each merged file appears at its place in one step."""
+        if not merged:
+            return
+        gone = {file.path for one in merged for file in one.inputs}
+        for one in merged:
+            for file in one.outputs:
+                directory = self._root.joinpath(*path_of(file.topic, file.day, is_hive=True))
+                self._state.moving.append((file.path, str(directory / Path(file.path).name)))
+        self._state.staged = [one for one in self._state.staged if one.file.path not in gone]
+        self._save()
+        self._finish_moving()
+        for path in gone:
+            Path(path).unlink(missing_ok=True)
+
+    def _finish_moving(self) -> None:
+        if not self._state.moving:
+            return
+        for old, new in self._state.moving:
+            Path(new).parent.mkdir(parents=True, exist_ok=True)
+            if Path(old).exists():
+                Path(old).replace(new)
+            sync_directory(Path(new).parent)
+        self._state.moving = []
+        self._save()
