@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import PurePosixPath
 
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.storage.protocol import OwnedDirectory, WritableFile
 
 
@@ -21,7 +21,13 @@ def make_directories(directory: OwnedDirectory, path: str) -> None:
         path = parent(path)
     for path in reversed(missing):
         directory.make_directory(path)
-        directory.sync_directory(parent(path))
+        try:
+            directory.sync_directory(parent(path))
+        except DiskError:
+            # Whoever tries again must not find it, and take it for synced.
+            with suppress(DiskError):
+                directory.remove_directory(path)
+            raise
 
 
 def create_file(directory: OwnedDirectory, path: str, size: int) -> WritableFile:

@@ -99,6 +99,10 @@ class IndexRecovery:
         return None
 
     def _read(self, name: str) -> IndexFile | None:
+        path = f"{DIRECTORY}/{name}"
+        if not self._directory.is_directory(path):
+            # One that cannot be opened now is not damaged: this raises.
+            self._directory.open(path).close()
         file = open_index_file(self._directory, name)
         return file if isinstance(file, IndexFile) else None
 
