@@ -16,7 +16,6 @@ from mqlake.dispatch.drafts import DRAFT, Drafts, Routes
 from mqlake.dispatch.encode import QueueRoute, make_routes
 from mqlake.errors import FormatError
 from mqlake.formats import sys_flag
-from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.spark.sink.columns import take
 from mqlake.spark.sink.options import WriteOptions
 from mqlake.spark.sink.property_texts import property_texts
@@ -121,8 +120,6 @@ class Layout:
         names, packed, ids = topics.to_pylist(), texts.to_pylist(), ids.copy()
         flags = _numbers(columns["sysFlag"], 0) if "sysFlag" in columns else None
         for row in np.flatnonzero(which).tolist():
-            if names[row] == SCHEDULE_TOPIC:
-                continue
             flag = 0 if flags is None else int(flags[row])
             message = self._schedule.apply(
                 Message(

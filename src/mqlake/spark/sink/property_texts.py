@@ -23,7 +23,8 @@ _COLUMNS = {KEYS: "keys", TAGS: "tags", UNIQ_KEY: "uniqKey", DELAY: "delayLevel"
 def property_texts(columns: dict[str, Any], count: int) -> tuple[Any, Any]:
     """Return (texts of all rows as a binary array, bool[count] of those that ask for a delay).
 
-    A column comes before the property of its name.
+    A column comes before the property of its name. Only the column `delayLevel` asks for a delay:
+    messages that were delivered keep the property.
 
     Raises:
         FormatError: something that would not be read back.
@@ -36,13 +37,12 @@ def property_texts(columns: dict[str, Any], count: int) -> tuple[Any, Any]:
         pairs.check()
         for name, value in values.items():
             pairs.drop(name, _present(value))
-        delayed[pairs.rows_with(DELAY)] = True
         parts.append(pairs.texts())
     for name, value in values.items():
         present = _present(value)
         parts.append(_texts(name, value, present))
         if name == DELAY:
-            delayed |= present
+            delayed = present
     if not parts:
         return pa.array([b""] * count, pa.binary()), delayed
     texts = pc.binary_join_element_wise(*parts, "").cast(pa.binary())
@@ -122,10 +122,6 @@ class _Pairs:
         named = pc.equal(self._names, name)
         if pc.any(named).as_py():
             self._keep(~(named.to_numpy(zero_copy_only=False) & rows[self._rows]))
-
-    def rows_with(self, name: str) -> Any:
-        """Return the rows that have a pair of this name."""
-        return self._rows[pc.equal(self._names, name).to_numpy(zero_copy_only=False)]
 
     def texts(self) -> Any:
         """Return the text of each row's pairs."""

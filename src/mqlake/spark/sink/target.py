@@ -12,7 +12,7 @@ from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.store import segments
 from mqlake.store.segments import CommitLog
 from mqlake.store.settings import StoreSettings
-from mqlake.store.snapshot import ABORT_NAME
+from mqlake.store.snapshot import ABORT_NAME, CHECKPOINT_NAME
 
 _OURS = {DIRECTORY, LOCK_NAME}
 
@@ -31,13 +31,13 @@ def check_target(path: Path) -> None:
     if not others:
         return
     directory = LocalDirectory(path)
-    if not directory.is_directory(segments.DIRECTORY):
-        raise StoreError(
-            f"{path}: neither a store nor empty (it has {others[0]!r}); give a new directory"
-        )
     if (owner := directory.lock_holder(LOCK_NAME)) is not None:
         who = f"process {owner}" if owner > 0 else "another process"
         raise StoreError(f"{path}: {who} owns this store; stop it first, or write elsewhere")
+    if not directory.is_directory(segments.DIRECTORY) and not directory.exists(CHECKPOINT_NAME):
+        raise StoreError(
+            f"{path}: neither a store nor empty (it has {others[0]!r}); give a new directory"
+        )
     if directory.exists(ABORT_NAME) and read_journal(directory).adding is None:
         raise StoreError(
             f"{path}: the store was not closed (it has {ABORT_NAME!r}); start and stop its broker "
