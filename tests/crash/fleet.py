@@ -63,7 +63,8 @@ def run(
         outcomes.append(outcome)
         progress(outcome, sum(each.distinct for each in outcomes))
 
-    with ProcessPoolExecutor(workers(), multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers(), context, max_tasks_per_child=1) as pool:
         each = images // len(WORKLOADS)
         todo = {pool.submit(simulate, [name], each, seed, AGAIN) for name in WORKLOADS}
         for task in as_completed(todo):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -43,6 +44,7 @@ def cuts_of(number: int) -> Limits:
 
 AGAIN = Limits(exhaustive=4, single=1, samples=1)
 """Power cuts of one moment of a recovery."""
+COLLECTED = 500
 LEAST_YIELD = 60
 """A workload is done when fewer than one crash in so many leaves an image not seen before."""
 DEAD_FOR = 60_000
@@ -211,6 +213,8 @@ class Simulator:
         try:
             if digest not in self._seen:
                 self._seen[digest] = None
+                if len(self._seen) % COLLECTED == 0:
+                    gc.collect()  # stores that died in a crash hold each other
                 disk = RecordedDisk(image.content, ManualClock(START + DEAD_FOR))
                 found = self._workload.examine(disk)
                 found = self._seen[digest] = self._same.setdefault(found, found)
