@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from mqlake.cli.commands import export, follow, inspect, query, rebuild, retention, verify
+from mqlake.cli.commands import convert, export, follow, inspect, query, rebuild, retention, verify
 from mqlake.cli.commands import kafka as kafka_commands
 from mqlake.cli.commands.kafka import dump, lookup, rebuild_index, recover
 from mqlake.cli.commands.kafka import inspect as inspect_kafka
@@ -53,6 +53,7 @@ COMMANDS: dict[str, ModuleType] = {
     "rebuild": rebuild,
     "query": query,
     "export": export,
+    "convert": convert,
     "follow": follow,
     "retention": retention,
 }

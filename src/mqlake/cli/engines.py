@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from mqlake.spark.session import Session
 
 
+def check_store(store: Path) -> None:
+    """Raise StoreError where there is no store that can be read."""
+    from mqlake.store.reader import StoreReader
+
+    StoreReader.open(store).close()
+
+
 @contextmanager
 def open_engine(
     name: EngineName,
@@ -24,14 +31,17 @@ def open_engine(
     *,
     reads: Path,
     writes: Path | None = None,
+    check: Callable[[Path], None] = check_store,
 ) -> Generator[Engine]:
     """Give an engine that shows its progress, for a job on these directories.
+
+    `check` raises where what the job reads cannot be read: now, and not after Spark has started.
 
     Raises:
         UsageError: a master for an engine that has none.
         JobError: Spark cannot be started, or its executors do not share the directories.
     """
-    _check_readable(reads)
+    check(reads)
     with progress(show_progress) as report:
         if name == "local":
             if master is not None:
@@ -55,10 +65,3 @@ def _open_spark(master: str | None, report: Report | None) -> Session:
     except JobError as error:
         hint = "" if "--engine local" in str(error) else " (--engine local does without Spark)"
         raise JobError(f"{error}{hint}") from None
-
-
-def _check_readable(store: Path) -> None:
-    """Raise StoreError now, and not after Spark has started."""
-    from mqlake.store.reader import StoreReader
-
-    StoreReader.open(store).close()

@@ -1,0 +1,1 @@
+"""Convert stores of RocketMQ to log directories of Kafka, and the reverse."""

@@ -1,0 +1,168 @@
+"""Convert a RocketMQ store to a Kafka log directory: one task a queue, which is a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from mqlake.formats.damage import Damage
+from mqlake.formats.file_name import segment_name
+from mqlake.formats.kafka import record_batch
+from mqlake.formats.kafka.file_name import partition_name
+from mqlake.formats.record import Record
+from mqlake.jobs.convert.mapping import Message, Placed, to_kafka
+from mqlake.jobs.convert.report import ConvertReport
+from mqlake.jobs.convert.target import attempt, written_beside
+from mqlake.jobs.convert.topics import choose, for_kafka
+from mqlake.jobs.engine import Engine
+from mqlake.jobs.source import Source, open_source
+from mqlake.kafka.owned_log_directory import OwnedLogDirectory
+from mqlake.kafka.owned_partition import OwnedPartition
+from mqlake.store import segments
+from mqlake.store.queue_files import topic_names
+
+BATCH_BYTES = 64 << 10
+BATCH_RECORDS = 1000
+
+
+class QueueJob(msgspec.Struct, frozen=True):
+    """One queue of a store, and the log directory that it goes to."""
+
+    store: str
+    topic: str
+    queue_id: int
+    directory: str
+
+
+class WrittenPartition(msgspec.Struct, frozen=True):
+    """What a task wrote, and what it could not read."""
+
+    records: int
+    size: int
+    damage: list[Damage]
+
+
+def convert_to_kafka(
+    store: Path, engine: Engine, *, out: Path, topics: Sequence[str] = ()
+) -> ConvertReport:
+    """Write the messages of a store to a Kafka log directory `out`, which must be new or empty.
+
+    Queue ids are partitions, and queue offsets are offsets. Messages that are damaged, and those in
+    no queue (half messages), are left out. Nothing in the store is changed.
+
+    Args:
+        topics: only these; all but RocketMQ's own without any.
+
+    Raises:
+        StoreError: the store cannot be read.
+        JobError: `out` is not empty, or a topic cannot be converted.
+    """
+    store, out = store.absolute(), out.absolute()
+    with written_beside(out) as scratch:
+        with open_source(store) as source:
+            queues = _queues(source)
+        chosen, left_out = choose({topic for topic, _ in queues}, topics, for_kafka)
+        # From here on, and until all partitions are there, the directory has no mark of a clean
+        # stop, and nobody else can own it.
+        with OwnedLogDirectory(scratch) as logs:
+            wanted = [(topic, queue_id) for topic, queue_id in queues if topic in chosen]
+            jobs = [QueueJob(str(store), *queue, str(scratch)) for queue in wanted]
+            written = engine.run(convert_queue, jobs, "convert") if jobs else []
+            for queue in wanted:
+                logs.partition(*queue)
+    return ConvertReport(
+        source=str(store),
+        output=str(out),
+        to="kafka",
+        topics=len(chosen),
+        partitions=len(jobs),
+        records=sum(one.records for one in written),
+        bytes_written=sum(one.size for one in written),
+        left_out=left_out,
+        damage=[damage for one in written for damage in one.damage],
+    )
+
+
+def convert_queue(job: QueueJob) -> WrittenPartition:
+    """Write one queue as a partition; the task of `convert_to_kafka`."""
+    damage: list[Damage] = []
+    place = Path(job.directory) / partition_name(job.topic, job.queue_id)
+    with open_source(Path(job.store)) as source, attempt(place) as directory:
+        records = _records(source, job, damage)
+        partition: OwnedPartition | None = None
+        count = size = 0
+        for batch in _batches(records):
+            if partition is None:
+                partition = OwnedPartition(directory, log_start_offset=batch[0].offset)
+            data = record_batch.encode(
+                batch[0].offset, [placed.record for placed in batch], leader_epoch=0
+            )
+            partition.append_batches(data)
+            count, size = count + len(batch), size + len(data)
+        (partition or OwnedPartition(directory)).close()
+    return WrittenPartition(count, size, damage)
+
+
+def _queues(source: Source) -> list[tuple[str, int]]:
+    found = {topic for topic, _ in source.snapshot.undispatched.bounds}
+    found.update(topic_names(source.directory))
+    return [
+        (topic, queue_id)
+        for topic in sorted(found)
+        for queue_id in source.snapshot.queue_ids(topic)
+    ]
+
+
+def _records(source: Source, job: QueueJob, damage: list[Damage]) -> Iterator[Placed]:
+    view = source.snapshot.view(job.topic, job.queue_id)
+    following = 0
+    for offset, entry in view.entries(view.min_offset):
+        record = view.record(offset, entry)
+        if record is None:
+            damage.append(_damage(source, offset, entry.physical_offset, entry.size))
+            continue
+        placed = to_kafka(_message(record), offset)
+        # Offsets of an earlier conversion count where they go up.
+        placed = placed._replace(offset=max(placed.offset, following))
+        following = placed.offset + 1
+        yield placed
+
+
+def _message(record: Record) -> Message:
+    return Message(
+        record.body,
+        record.properties,
+        record.born_timestamp,
+        record.store_timestamp,
+        record.born_host,
+        record.store_host,
+        record.flag,
+        record.sys_flag,
+        record.reconsume_times,
+        record.prepared_transaction_offset,
+    )
+
+
+def _damage(source: Source, offset: int, physical_offset: int, size: int) -> Damage:
+    segment = source.log.segment_at(physical_offset)
+    base = segment.base if segment else 0
+    file = source.directory.describe(f"{segments.DIRECTORY}/{segment_name(base)}")
+    reason = f"no good record of queue offset {offset} is here"
+    return Damage(file, physical_offset - base, size, reason)
+
+
+def _batches(records: Iterator[Placed]) -> Iterator[list[Placed]]:
+    """Yield records whose offsets follow each other, so many at once as make a good batch."""
+    batch: list[Placed] = []
+    size = 0
+    for placed in records:
+        is_next = not batch or placed.offset == batch[-1].offset + 1
+        if not is_next or size >= BATCH_BYTES or len(batch) == BATCH_RECORDS:
+            yield batch
+            batch, size = [], 0
+        batch.append(placed)
+        size += len(placed.record.key or b"") + len(placed.record.value or b"")
+    if batch:
+        yield batch

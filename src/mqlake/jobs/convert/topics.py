@@ -1,0 +1,70 @@
+"""Which topics are converted, and which cannot be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from mqlake.errors import JobError
+from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, is_topic
+
+_ROCKETMQ = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
+_SYSTEM = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "CHECKPOINT_TOPIC",
+    }
+)
+_SYSTEM_PREFIXES = ("rmq_sys_", "RMQ_SYS_")
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A topic that is not converted, and why."""
+
+    topic: str
+    reason: str
+
+
+def for_kafka(topic: str) -> str | None:
+    """Return why a topic of RocketMQ does not go to Kafka, None where it does."""
+    if topic in _SYSTEM or topic.startswith(_SYSTEM_PREFIXES):
+        return "RocketMQ's own"
+    return None if is_topic(topic) else "Kafka allows only letters, digits, '.', '_' and '-'"
+
+
+def for_rocketmq(topic: str) -> str | None:
+    """Return why a topic of Kafka does not go to RocketMQ, None where it does."""
+    if topic in INTERNAL_TOPICS:
+        return "Kafka's own"
+    if topic in _SYSTEM or topic.startswith(_SYSTEM_PREFIXES):
+        return "a name of RocketMQ's own topics"
+    if not _ROCKETMQ.fullmatch(topic):
+        return "RocketMQ allows only 127 letters, digits, '_', '-', '%' and '|'"
+    return None
+
+
+def choose(
+    there: Iterable[str], asked: Sequence[str], refusal: Callable[[str], str | None]
+) -> tuple[list[str], list[LeftOut]]:
+    """Return the topics to convert, of those that are there, and what is left out.
+
+    Raises:
+        JobError: a topic is asked for that is not there, or cannot be converted.
+    """
+    known = set(there)
+    for topic in asked:
+        if topic not in known:
+            raise JobError(f"there is no topic {topic!r}")
+        if reason := refusal(topic):
+            raise JobError(f"topic {topic!r} cannot be converted: {reason}")
+    left_out = [LeftOut(topic, reason) for topic in sorted(known) if (reason := refusal(topic))]
+    if asked:
+        return sorted(set(asked)), []
+    return sorted(known.difference(one.topic for one in left_out)), left_out

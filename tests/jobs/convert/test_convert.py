@@ -1,0 +1,283 @@
+"""Conversions of golden stores and golden logs, there and back."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqlake.errors import JobError, StoreError
+from mqlake.formats import sys_flag
+from mqlake.formats.kafka.record_batch import NewRecord
+from mqlake.jobs.convert import to_kafka as job_to_kafka
+from mqlake.jobs.convert.mapping import PREFIX
+from mqlake.jobs.convert.to_kafka import QueueJob, convert_queue, convert_to_kafka
+from mqlake.jobs.convert.to_rocketmq import LogsJob, convert_to_rocketmq, write_store
+from mqlake.jobs.convert.topics import for_kafka, for_rocketmq
+from mqlake.jobs.local import LocalEngine
+from mqlake.jobs.verify import verify
+from mqlake.kafka.isolation import Isolation
+from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.owned_log_directory import OwnedLogDirectory
+from mqlake.kafka.verify import verify_partition
+from mqlake.storage.local import LocalDirectory
+from mqlake.store import StoreReader
+from tests import golden_kafka
+from tests.golden import store
+
+Queues = dict[tuple[str, int], list[Any]]
+
+ENGINE = LocalEngine(2)
+
+
+def read_logs(path: Path, isolation: Isolation = Isolation.READ_UNCOMMITTED) -> Queues:
+    found: Queues = {}
+    logs = LogDirectory(LocalDirectory(path))
+    for name in logs.partitions():
+        with logs.partition(name.topic, name.partition) as partition:
+            found[name.topic, name.partition] = [
+                (one.offset, one.timestamp, one.key, one.value, list(one.headers))
+                for one in partition.records(isolation=isolation)
+            ]
+    return found
+
+
+def read_store(path: Path) -> Queues:
+    with StoreReader.open(path) as reader:
+        queues = [(topic, queue) for topic in reader.topics() for queue in reader.queues(topic)]
+        return {name: reader.get(*name, reader.queue(*name)[0], 1 << 30).records for name in queues}
+
+
+@pytest.fixture(scope="module")
+def logs_of_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What rmq5-clean becomes."""
+    out = tmp_path_factory.mktemp("converted") / "logs"
+    convert_to_kafka(store("rmq5-clean").path, ENGINE, out=out)
+    return out
+
+
+def without_empty(queues: Queues) -> Queues:
+    return {name: records for name, records in queues.items() if records}
+
+
+@pytest.mark.parametrize("name", ["rmq49-clean", "rmq5-torn"])
+def test_a_store_becomes_logs(name: str, tmp_path: Path) -> None:
+    golden = store(name)
+    expected: Queues = defaultdict(list)
+    for message in golden.messages():
+        if for_kafka(message["topic"]) is None and sys_flag.is_queued(message["sysFlag"]):
+            expected[message["topic"], message["queueId"]].append(message)
+
+    report = convert_to_kafka(golden.path, ENGINE, out=tmp_path / "logs")
+
+    found = without_empty(read_logs(tmp_path / "logs"))
+    assert set(found) == set(expected)
+    assert report.records == sum(map(len, expected.values()))
+    for queue, messages in expected.items():
+        for record, message in zip(found[queue], messages, strict=True):
+            is_same(record, message)
+
+
+def is_same(record: tuple[Any, ...], message: dict[str, Any]) -> None:
+    offset, timestamp, key, value, headers = record
+    assert (offset, timestamp) == (message["queueOffset"], message["bornTimestamp"])
+    assert hashlib.sha1(value).hexdigest() == message["bodySha1"]
+    said = {name: text.decode() for name, text in headers}
+    plain = {name: text for name, text in said.items() if not name.startswith(PREFIX)}
+    if key is not None:
+        plain["KEYS"] = key.decode()
+    assert plain == message["properties"]
+    for name in ("storeHost", "bornHost"):
+        assert "/" + said[PREFIX + name] == message[name]
+    for name, usual in (("storeTimestamp", timestamp), ("flag", 0), ("sysFlag", 0)):
+        assert int(said.get(PREFIX + name, usual)) == message[name]
+
+
+def test_new_logs_are_whole(logs_of_store: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(logs_of_store, tmp_path / "logs"))
+    logs = LogDirectory(LocalDirectory(path))
+    assert logs.is_clean
+    for name in logs.partitions():
+        with logs.partition(name.topic, name.partition) as partition:
+            assert verify_partition(partition, deep=True).damage == []
+    before = read_logs(path)
+    with OwnedLogDirectory(path) as owned:
+        partition = owned.partition("TopicA", 0)
+        assert partition.cut == 0
+        end = partition.log_end_offset
+        assert partition.append([NewRecord(1, b"k", b"v")]) == end
+    after = read_logs(path)
+    assert after["TopicA", 0] == [*before["TopicA", 0], (end, 1, b"k", b"v", [])]
+
+
+def test_logs_become_a_store(tmp_path: Path) -> None:
+    source = golden_kafka.log_directory()
+    report = convert_to_rocketmq(source, ENGINE, out=tmp_path / "store")
+    expected = without_empty(read_logs(source, Isolation.READ_COMMITTED))
+    expected = {name: found for name, found in expected.items() if for_rocketmq(name[0]) is None}
+    found = read_store(tmp_path / "store")
+    assert {name: len(records) for name, records in found.items()} == {
+        name: len(records) for name, records in expected.items()
+    }
+    for name, messages in found.items():
+        assert [one.queue_offset for one in messages] == list(range(len(messages)))
+        assert [one.body for one in messages] == [one[3] or b"" for one in expected[name]]
+        assert [one.born_timestamp for one in messages] == [one[1] for one in expected[name]]
+        keys = [one.properties.get("KEYS") for one in messages if one.properties.get("KEYS")]
+        assert keys == [one[2].decode() for one in expected[name] if one[2]]
+    log = sorted((one for some in found.values() for one in some), key=lambda m: m.physical_offset)
+    times = [one.store_timestamp for one in log]
+    assert times == sorted(times)
+    checked = verify(tmp_path / "store", ENGINE)
+    assert checked.ok
+    assert checked.records == report.records == len(log)
+    left_out = {one.topic for one in report.left_out}
+    assert {topic for topic in left_out if not topic.startswith("__")} == set()
+    assert (report.topics, report.partitions) == (25, 26)
+
+
+def test_logs_come_back_from_a_store(tmp_path: Path) -> None:
+    source = golden_kafka.log_directory()
+    level = Isolation.READ_UNCOMMITTED
+    convert_to_rocketmq(source, ENGINE, out=tmp_path / "store", isolation=level)
+    convert_to_kafka(tmp_path / "store", ENGINE, out=tmp_path / "logs")
+    expected = without_empty(read_logs(source))
+    assert read_logs(tmp_path / "logs") == {
+        name: records for name, records in expected.items() if for_rocketmq(name[0]) is None
+    }
+
+
+def test_a_store_comes_back_from_logs(logs_of_store: Path, tmp_path: Path) -> None:
+    golden = store("rmq5-clean")
+    convert_to_rocketmq(logs_of_store, ENGINE, out=tmp_path / "store")
+    before, after = read_store(golden.path), read_store(tmp_path / "store")
+    converted = [
+        name for name in before if for_kafka(name[0]) is None and for_rocketmq(name[0]) is None
+    ]
+    assert len(converted) > 20
+    for name in converted:
+        assert list(map(_content, after.get(name, []))) == list(map(_content, before[name]))
+
+
+def _content(message: Any) -> dict[str, Any]:
+    """Return what does not say where in the log a message is."""
+    return {
+        field: getattr(message, field)
+        for field in message.__struct_fields__
+        if field not in ("physical_offset", "size")
+    }
+
+
+def test_only_the_topics_that_are_asked_for(tmp_path: Path) -> None:
+    report = convert_to_kafka(
+        store("rmq5-clean").path, ENGINE, out=tmp_path / "logs", topics=["TopicB", "TopicA"]
+    )
+    assert {topic for topic, _ in read_logs(tmp_path / "logs")} == {"TopicA", "TopicB"}
+    assert report.left_out == []
+    with pytest.raises(JobError, match="there is no topic 'TopicZ'"):
+        convert_to_kafka(store("rmq5-clean").path, ENGINE, out=tmp_path / "2", topics=["TopicZ"])
+    with pytest.raises(JobError, match=r"topic '%RETRY%G_retry' cannot be converted: Kafka allows"):
+        convert_to_kafka(
+            store("rmq5-clean").path, ENGINE, out=tmp_path / "2", topics=["%RETRY%G_retry"]
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]
+
+
+def test_something_at_the_place_of_the_output(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for convert, source in (
+        (convert_to_kafka, store("rmq5-clean").path),
+        (convert_to_rocketmq, golden_kafka.log_directory()),
+    ):
+        with pytest.raises(JobError, match="not empty"):
+            convert(source, ENGINE, out=tmp_path)
+        with pytest.raises(JobError, match="Not a directory"):
+            convert(source, ENGINE, out=tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("no")
+
+    monkeypatch.setattr(job_to_kafka, "to_kafka", fail)
+    with pytest.raises(StoreError, match="no"):
+        convert_to_kafka(store("rmq5-clean").path, ENGINE, out=tmp_path / "logs")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_attempt_more_changes_nothing(tmp_path: Path) -> None:
+    job = QueueJob(str(store("rmq5-clean").path), "TopicA", 1, str(tmp_path))
+    first = convert_queue(job)
+    files = {path: path.read_bytes() for path in (tmp_path / "TopicA-1").iterdir()}
+    assert convert_queue(job) == first
+    assert {path: path.read_bytes() for path in (tmp_path / "TopicA-1").iterdir()} == files
+    assert [path.name for path in tmp_path.iterdir()] == ["TopicA-1"]
+
+    logs = LogsJob(
+        str(golden_kafka.log_directory()),
+        [("txn", 0), ("compacted", 0)],
+        Isolation.READ_COMMITTED,
+        str(tmp_path),
+    )
+    assert write_store(logs) == write_store(logs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["TopicA-1", "store"]
+
+
+def test_damage_is_left_out_and_told(tmp_path: Path) -> None:
+    golden = store("rmq5-clean")
+    path = golden.copy(tmp_path / "broken")
+    [message] = [
+        one
+        for one in golden.messages()
+        if (one["topic"], one["queueId"], one["queueOffset"]) == ("TopicA", 0, 5)
+    ]
+    at = message["physicalOffset"]
+    with (path / "commitlog" / f"{at >> 20 << 20:020d}").open("r+b") as segment:
+        segment.seek((at & 0xFFFFF) + 4)
+        segment.write(b"\0\0\0\0")
+    report = convert_to_kafka(path, ENGINE, out=tmp_path / "logs", topics=["TopicA"])
+    [damage] = report.damage
+    assert damage.offset == at & 0xFFFFF
+    assert "queue offset 5" in damage.reason
+    offsets = [one[0] for one in read_logs(tmp_path / "logs")["TopicA", 0]]
+    assert offsets == [number for number in range(offsets[-1] + 1) if number != 5]
+
+    broken = golden_kafka.GoldenPartition("plain-none-0").copy(tmp_path / "l" / "plain-none-0")
+    log = min(broken.glob("*.log"))
+    data = bytearray(log.read_bytes())
+    data[80] ^= 1
+    log.write_bytes(data)
+    report = convert_to_rocketmq(tmp_path / "l", ENGINE, out=tmp_path / "store")
+    assert len(report.damage) == 1
+    assert 0 < 3000 - report.records < 100
+
+
+def test_what_rocketmq_cannot_hold(tmp_path: Path) -> None:
+    with OwnedLogDirectory(tmp_path / "logs") as logs:
+        headers = [("h", b"v" * 40_000)]
+        logs.partition("t", 0).append([NewRecord(1, b"k", b"v"), NewRecord(1, b"k", b"v", headers)])
+    with pytest.raises(StoreError, match="t-0, offset 1: RocketMQ cannot hold it: properties take"):
+        convert_to_rocketmq(tmp_path / "logs", ENGINE, out=tmp_path / "store")
+    assert [path.name for path in tmp_path.iterdir()] == ["logs"]
+
+
+def test_times_that_go_back_do_so_for_nobody_else(tmp_path: Path) -> None:
+    with OwnedLogDirectory(tmp_path / "logs") as logs:
+        for number, times in enumerate(([10, 5, 30], [-1, 20, 25])):
+            logs.partition("t", number).append([NewRecord(time, None, b"") for time in times])
+    convert_to_rocketmq(tmp_path / "logs", ENGINE, out=tmp_path / "store")
+    found = [one for records in read_store(tmp_path / "store").values() for one in records]
+    found.sort(key=lambda one: one.physical_offset)
+    assert [(one.queue_id, one.born_timestamp, one.store_timestamp) for one in found] == [
+        (1, -1, 0),
+        (0, 10, 10),
+        (0, 5, 10),
+        (1, 20, 20),
+        (1, 25, 25),
+        (0, 30, 30),
+    ]
