@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Bytes
+    from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs
 
 SEARCH_ALLOWANCE = 64 << 20
 SEARCH_ALLOWANCE_RATE = 4
@@ -50,6 +50,22 @@ class Followed(NamedTuple):
     verdict: int
     """GOOD: no entries are left, or a limit is reached; MORE: the next one's record is in another
     segment."""
+
+
+class Heads(NamedTuple):
+    """What the heads of a batch's records say beyond `mqlake.dispatch.columns.RECORD`."""
+
+    body_crc: Ints
+    flag: Ints
+    born_timestamp: Longs
+    """Milliseconds."""
+    reconsume_times: Ints
+    prepared_transaction_offset: Longs
+    born_host_at: Longs
+    """Position in the batch's buffer."""
+    born_v6: Flags
+    store_host_at: Longs
+    store_v6: Flags
 
 
 class MessageColumns(NamedTuple):

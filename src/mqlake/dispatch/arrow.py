@@ -11,15 +11,17 @@ Java replaces it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mqlake.dispatch.answers import Heads
 from mqlake.dispatch.batch import Batch, Bytes, Flags, Ints, Longs
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import MqlakeError
-from mqlake.formats import host, java_string, properties, record, sys_flag
+from mqlake.formats import java_string, properties, record
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -80,62 +82,47 @@ class _Values:
     """The values of one batch, as Arrow arrays."""
 
     def __init__(self, batch: Batch, kernel: Kernel) -> None:
-        self._kernel, self._buffer, self._records = kernel, batch.buffer, batch.records
-        self._start: Longs = batch.records["physical_offset"] - batch.base
-        self._born_v6: Flags = (batch.records["sys_flag"] & sys_flag.BORN_HOST_V6) != 0
-        self._store_v6: Flags = (batch.records["sys_flag"] & sys_flag.STORE_HOST_V6) != 0
+        self._kernel, self._batch = kernel, batch
+        self._buffer, self._records = batch.buffer, batch.records
 
-    def row(self, column: str) -> Any:
-        """Return a copy of a column that the scan has filled, and will fill again."""
-        return self._records[column].copy()
+    @cached_property
+    def heads(self) -> Heads:
+        """What the scan has not taken from the records' heads."""
+        return self._kernel.heads(self._batch)
 
     def i32(self, column: str) -> pa.Array:
-        return _fixed(pa.int32(), self.row(column))
+        return _fixed(pa.int32(), self._row(column))
 
     def i64(self, column: str) -> pa.Array:
-        return _fixed(pa.int64(), self.row(column))
+        return _fixed(pa.int64(), self._row(column))
 
     def time(self, column: str) -> pa.Array:
-        return _fixed(_TIME, self.row(column))
-
-    def head_i32(self, at: int) -> pa.Array:
-        return _fixed(pa.int32(), self._kernel.gather_i32(self._buffer, self._start + at))
-
-    def born_timestamp(self) -> pa.Array:
-        at = self._start + record.BORN_TIMESTAMP_AT
-        return _fixed(_TIME, self._kernel.gather_i64(self._buffer, at))
-
-    def reconsume_times(self) -> pa.Array:
-        at = self._store_host_at() + self._host_size(self._store_v6)
-        return _fixed(pa.int32(), self._kernel.gather_i32(self._buffer, at))
-
-    def prepared_transaction_offset(self) -> pa.Array:
-        at = self._store_host_at() + self._host_size(self._store_v6) + 4
-        return _fixed(pa.int64(), self._kernel.gather_i64(self._buffer, at))
+        return _fixed(_TIME, self._row(column))
 
     def born_host(self) -> pa.Array:
-        at = self._start + record.BORN_HOST_AT
-        return _variable(pa.string(), self._kernel.host_texts(self._buffer, at, self._born_v6))
+        at, is_v6 = self.heads.born_host_at, self.heads.born_v6
+        return _variable(pa.string(), self._kernel.host_texts(self._buffer, at, is_v6))
 
     def store_host(self) -> pa.Array:
-        at = self._store_host_at()
-        return _variable(pa.string(), self._kernel.host_texts(self._buffer, at, self._store_v6))
+        at, is_v6 = self.heads.store_host_at, self.heads.store_v6
+        return _variable(pa.string(), self._kernel.host_texts(self._buffer, at, is_v6))
 
     def message_id(self) -> pa.Array:
+        start = self._records["physical_offset"] - self._batch.base
         texts = self._kernel.message_ids(
             self._buffer,
-            self._store_host_at(),
-            self._store_v6,
-            self._start + record.PHYSICAL_OFFSET_AT,
+            self.heads.store_host_at,
+            self.heads.store_v6,
+            start + record.PHYSICAL_OFFSET_AT,
         )
         return _variable(pa.string(), texts)
 
     def body(self) -> pa.Array:
-        at, lengths = self._spans("body")
-        return _variable(pa.binary(), self._kernel.copy_spans(self._buffer, at, lengths))
+        return _variable(pa.binary(), self._copies("body"))
 
     def topic(self) -> pa.Array:
-        return self._text(*self._spans("topic"))
+        # A scan takes no record whose topic is not text.
+        return _variable(pa.string(), self._copies("topic"))
 
     def tags(self) -> pa.Array:
         return self._property("tags")
@@ -144,52 +131,55 @@ class _Values:
         return self._property("unique_key")
 
     def keys(self) -> pa.Array:
-        starts, at, lengths = self._kernel.key_spans(self._buffer, *self._spans("keys"))
-        return pa.ListArray.from_arrays(_fixed(pa.int32(), starts), self._text(at, lengths))
+        if not self._are_text:
+            texts = map(java_string.decode, self._stretches("keys"))
+            keys = [list(filter(None, text.split(properties.KEY_SEPARATOR))) for text in texts]
+            return pa.array(keys, SCHEMA.field("keys").type)
+        starts, *texts = self._kernel.key_texts(self._buffer, *self._spans("keys"))
+        return pa.ListArray.from_arrays(_fixed(pa.int32(), starts), _variable(pa.string(), texts))
 
     def properties(self) -> pa.Array:
-        at, lengths = self._spans("properties")
-        if not self._kernel.are_text(self._buffer, at, lengths):
+        if not self._are_text:
             # Names that differ in bytes may be the same text: only the slow way knows.
-            pairs = [
-                list(properties.decode_properties(data).items())
-                for data in self._stretches(at, lengths)
-            ]
+            stretches = self._stretches("properties")
+            pairs = [list(properties.decode_properties(data).items()) for data in stretches]
             return pa.array(pairs, SCHEMA.field("properties").type)
-        spans = self._kernel.property_spans(self._buffer, at, lengths)
-        starts, name_at, name_lengths, value_at, value_lengths = spans
-        names = self._kernel.copy_spans(self._buffer, name_at, name_lengths)
-        values = self._kernel.copy_spans(self._buffer, value_at, value_lengths)
+        found = self._kernel.property_texts(self._buffer, *self._spans("properties"))
         return pa.MapArray.from_arrays(
-            _fixed(pa.int32(), starts),
-            _variable(pa.string(), names),
-            _variable(pa.string(), values),
+            _fixed(pa.int32(), found[0]),
+            _variable(pa.string(), found[1:3]),
+            _variable(pa.string(), found[3:]),
         )
+
+    @cached_property
+    def _are_text(self) -> bool:
+        """Whether all properties are well-formed, and so all that is cut out of them at ASCII."""
+        return self._kernel.are_text(self._buffer, *self._spans("properties"))
 
     def _property(self, column: str) -> pa.Array:
         at, lengths = self._spans(column)
-        return self._text(at, lengths, present=lengths > 0)
-
-    def _text(self, at: Longs, lengths: Ints, present: Flags | None = None) -> pa.Array:
-        if self._kernel.are_text(self._buffer, at, lengths):
+        present = lengths > 0
+        if self._are_text:
             texts = self._kernel.copy_spans(self._buffer, at, lengths)
             return _variable(pa.string(), texts, present)
-        decoded = [java_string.decode(data) for data in self._stretches(at, lengths)]
-        return pa.array(decoded, pa.string(), mask=None if present is None else ~present)
+        decoded = [java_string.decode(data) for data in self._stretches(column)]
+        return pa.array(decoded, pa.string(), mask=~present)
+
+    def _row(self, column: str) -> Any:
+        """Return a copy of a column that the scan has filled, and will fill again."""
+        return self._records[column].copy()
+
+    def _copies(self, column: str) -> tuple[Ints, Bytes]:
+        return self._kernel.copy_spans(self._buffer, *self._spans(column))
 
     def _spans(self, column: str) -> tuple[Longs, Ints]:
         at: Longs = self._records[f"{column}_at"].astype(np.int64)
-        return at, self.row(f"{column}_length")
+        return at, self._row(f"{column}_length")
 
-    def _stretches(self, at: Longs, lengths: Ints) -> list[bytes]:
+    def _stretches(self, column: str) -> list[bytes]:
+        at, lengths = self._spans(column)
         spans = zip(at.tolist(), lengths.tolist(), strict=True)
         return [self._buffer[start : start + length].tobytes() for start, length in spans]
-
-    def _host_size(self, is_v6: Flags) -> Longs:
-        return np.where(is_v6, host.V6_SIZE, host.V4_SIZE)
-
-    def _store_host_at(self) -> Longs:
-        return self._start + record.BORN_HOST_AT + self._host_size(self._born_v6) + 8
 
 
 def _fixed(kind: pa.DataType, values: Any) -> pa.Array:
@@ -197,12 +187,12 @@ def _fixed(kind: pa.DataType, values: Any) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
-def _variable(
-    kind: pa.DataType, texts: tuple[Ints, Bytes], present: Flags | None = None
-) -> pa.Array:
+def _variable(kind: pa.DataType, texts: Sequence[Any], present: Flags | None = None) -> pa.Array:
     offsets, data = texts
     buffers = [
-        None if present is None else pa.py_buffer(np.packbits(present, bitorder="little")),
+        None
+        if present is None or present.all()
+        else pa.py_buffer(np.packbits(present, bitorder="little")),
         pa.py_buffer(offsets),
         pa.py_buffer(data),
     ]
@@ -215,15 +205,17 @@ _ARRAYS: dict[str, Callable[[_Values], pa.Array]] = {
     "queueOffset": lambda values: values.i64("queue_offset"),
     "physicalOffset": lambda values: values.i64("physical_offset"),
     "size": lambda values: values.i32("size"),
-    "bodyCrc": lambda values: values.head_i32(record.BODY_CRC_AT),
+    "bodyCrc": lambda values: _fixed(pa.int32(), values.heads.body_crc),
     "sysFlag": lambda values: values.i32("sys_flag"),
-    "flag": lambda values: values.head_i32(record.FLAG_AT),
-    "bornTimestamp": _Values.born_timestamp,
+    "flag": lambda values: _fixed(pa.int32(), values.heads.flag),
+    "bornTimestamp": lambda values: _fixed(_TIME, values.heads.born_timestamp),
     "storeTimestamp": lambda values: values.time("store_timestamp"),
     "bornHost": _Values.born_host,
     "storeHost": _Values.store_host,
-    "reconsumeTimes": _Values.reconsume_times,
-    "preparedTransactionOffset": _Values.prepared_transaction_offset,
+    "reconsumeTimes": lambda values: _fixed(pa.int32(), values.heads.reconsume_times),
+    "preparedTransactionOffset": lambda values: _fixed(
+        pa.int64(), values.heads.prepared_transaction_offset
+    ),
     "properties": _Values.properties,
     "tags": _Values.tags,
     "keys": _Values.keys,

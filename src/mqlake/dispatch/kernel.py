@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
-from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs, Window
+from mqlake.dispatch.answers import Followed, Found, Heads, MessageColumns, Walk
+from mqlake.dispatch.batch import Batch, Bytes, Flags, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
 from mqlake.dispatch.queue_read import Limits, Part, Wanted
@@ -101,12 +101,8 @@ class Kernel(Protocol):
         """Return the fields of `mqlake.dispatch.index_entries.Relinked`."""
         ...
 
-    def gather_i32(self, buffer: Bytes, at: Longs) -> Ints:
-        """Return the big-endian 32-bit numbers at positions."""
-        ...
-
-    def gather_i64(self, buffer: Bytes, at: Longs) -> Longs:
-        """Return the big-endian 64-bit numbers at positions."""
+    def heads(self, batch: Batch) -> Heads:
+        """Return what the records' heads say beyond the columns of a scan."""
         ...
 
     def copy_spans(self, buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Bytes]:
@@ -127,16 +123,16 @@ class Kernel(Protocol):
         """Return offset message ids from host and physical offset: (offsets, data)."""
         ...
 
-    def key_spans(self, buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Longs, Ints]:
-        """Return the keys in values of KEYS: (starts i4[n + 1], positions, lengths)."""
+    def key_texts(self, buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Ints, Bytes]:
+        """Return the keys in values of KEYS: (starts i4[n + 1], offsets, data)."""
         ...
 
-    def property_spans(
+    def property_texts(
         self, buffer: Bytes, at: Longs, lengths: Ints
-    ) -> tuple[Ints, Longs, Ints, Longs, Ints]:
+    ) -> tuple[Ints, Ints, Bytes, Ints, Bytes]:
         """Return name and value pairs, each name once, as `formats.properties` finds them.
 
-        (starts i4[n + 1], positions of names, their lengths, positions of values, their lengths)
+        (starts i4[n + 1], offsets and data of names, offsets and data of values)
         """
         ...
 

@@ -9,13 +9,16 @@ import secrets
 
 import numpy as np
 
-from mqlake.dispatch.answers import Followed, Found, MessageColumns, Walk
-from mqlake.dispatch.batch import Bytes, Ints, Longs, Window
+from mqlake.dispatch.answers import Followed, Found, Heads, MessageColumns, Walk
+from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import encode as _encode
 from mqlake.dispatch.compiled import encode_draft as _encode_draft
+from mqlake.dispatch.compiled import fields as _fields
+from mqlake.dispatch.compiled import hosts as _hosts
 from mqlake.dispatch.compiled import index_entries as _index_entries
+from mqlake.dispatch.compiled import lists as _lists
 from mqlake.dispatch.compiled import messages as _messages
 from mqlake.dispatch.compiled import packed as _packed
 from mqlake.dispatch.compiled import queue_entries as _queue_entries
@@ -30,13 +33,11 @@ from mqlake.dispatch.queue_table import QueueTable
 _SEED = np.uint64(secrets.randbits(64))
 """Of the hash over property names: unknown to those who write logs."""
 
-gather_i32 = _values.gather_i32
-gather_i64 = _values.gather_i64
 copy_spans = _values.copy_spans
 are_text = _values.are_text
-host_texts = _values.host_texts
-message_ids = _values.message_ids
-key_spans = _values.key_spans
+host_texts = _hosts.host_texts
+message_ids = _hosts.message_ids
+key_texts = _lists.key_texts
 draft_batch = _encode_draft.draft_batch
 packed = _packed.packed
 
@@ -154,10 +155,14 @@ def relink(buffer: Bytes, slots: int, count: int) -> tuple[int, int, int, int, i
     return _index_entries.relink(buffer, slots, count)
 
 
-def property_spans(
+def heads(batch: Batch) -> Heads:
+    return Heads(*_fields.heads(batch.buffer, batch.base, batch.records))
+
+
+def property_texts(
     buffer: Bytes, at: Longs, lengths: Ints
-) -> tuple[Ints, Longs, Ints, Longs, Ints]:
-    return _values.property_spans(buffer, at, lengths, _SEED)
+) -> tuple[Ints, Ints, Bytes, Ints, Bytes]:
+    return _lists.property_texts(buffer, at, lengths, _SEED)
 
 
 def message_columns(

@@ -118,6 +118,21 @@ A variable length makes this a call of the C library's memcpy, which knows the C
 """
 
 
+CHUNK = 32
+"""Bytes of which short stretches are copied."""
+
+
+def _emit_copy_chunk(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    kind = ir.VectorType(_I8, CHUNK)
+    target = typed_pointer(context, builder, kinds[:1], values[:2], kind, CHUNK)
+    source = typed_pointer(context, builder, kinds[2:], values[2:], kind, CHUNK)
+    builder.store(builder.load(source, align=1), target, align=1)
+
+
+copy_chunk = emitted(types.void, ANY, types.int64, ANY, types.int64, emit=_emit_copy_chunk)
+"""copy_chunk(target, to, source, start): CHUNK bytes, which is one instruction or two."""
+
+
 def _prefetch(*, write: bool) -> Any:
     def emit(context: Any, builder: Any, kinds: Any, values: Any) -> None:
         address = pointer(context, builder, kinds[0], values[0], values[1], 1)

@@ -11,19 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqlake.dispatch.compiled.hosts import host_texts, message_ids
 from mqlake.dispatch.compiled.jit import inlined, kernel
+from mqlake.dispatch.compiled.lists import key_texts, property_texts
 from mqlake.dispatch.compiled.memory import borrow, copy, load_i32, load_i64
 from mqlake.dispatch.compiled.properties import find_properties
 from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
-from mqlake.dispatch.compiled.values import (
-    are_text,
-    copy_spans,
-    gathered,
-    host_texts,
-    key_spans,
-    message_ids,
-    property_spans,
-)
+from mqlake.dispatch.compiled.values import are_text, copy_spans, gathered
 from mqlake.formats import host, record, sys_flag
 from mqlake.formats.record import Fault
 
@@ -137,12 +131,10 @@ def columns(buffer, at, sizes, head, spans_at, seed):
         host_texts(data, born_host_at, born_v6),
     )
     store_hosts = host_texts(data, store_host_at, store_v6)
-    pairs = property_spans(data, properties_at, properties_length, seed)
-    names, values = copy_spans(data, pairs[1], pairs[2]), copy_spans(data, pairs[3], pairs[4])
+    pairs = property_texts(data, properties_at, properties_length, seed)
     tags_present, untagged = _bitmap(tags_length)
     tag_texts = copy_spans(data, tags_at, tags_length)
-    words_starts, key_at, key_length = key_spans(data, words_at, words_length)
-    keys = copy_spans(data, key_at, key_length)
+    keys = key_texts(data, words_at, words_length)
     bodies = copy_spans(data, body_at, body_length)
     ids = message_ids(data, store_host_at, store_v6, offset_at)
     u8 = np.uint8
@@ -162,12 +154,12 @@ def columns(buffer, at, sizes, head, spans_at, seed):
         *(nothing, times.view(u8)),
         *(nothing, prepared.view(u8)),
         *(nothing, pairs[0].view(u8), nothing),
-        *(nothing, names[0].view(u8), names[1]),
-        *(nothing, values[0].view(u8), values[1]),
+        *(nothing, pairs[1].view(u8), pairs[2]),
+        *(nothing, pairs[3].view(u8), pairs[4]),
         *(tags_present, tag_texts[0].view(u8), tag_texts[1]),
-        *(nothing, words_starts.view(u8)),
-        *(nothing, keys[0].view(u8), keys[1]),
+        *(nothing, keys[0].view(u8)),
+        *(nothing, keys[1].view(u8), keys[2]),
         *(nothing, bodies[0].view(u8), bodies[1]),
         *(nothing, ids[0].view(u8), ids[1]),
     )
-    return _join(parts, head, spans_at), count, untagged, len(pairs[1]), len(key_at)
+    return _join(parts, head, spans_at), count, untagged, len(pairs[1]) - 1, len(keys[1]) - 1

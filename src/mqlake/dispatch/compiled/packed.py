@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqlake.dispatch.compiled.hosts import LONGEST_HOST, put_host
 from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.memory import (
     BLOCK,
@@ -25,7 +26,7 @@ from mqlake.dispatch.compiled.memory import (
 from mqlake.dispatch.compiled.properties import separators
 from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
 from mqlake.dispatch.compiled.utf8 import is_valid
-from mqlake.dispatch.compiled.values import LONGEST_HOST, gathered, put_host
+from mqlake.dispatch.compiled.values import gathered
 from mqlake.formats import host, record, sys_flag
 from mqlake.formats.record import Fault
 

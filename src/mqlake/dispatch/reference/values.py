@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import accumulate
+from collections.abc import Iterable, Sized
+from itertools import accumulate, chain
+from struct import Struct
 from typing import TYPE_CHECKING
 
+from mqlake.dispatch.answers import Heads
 from mqlake.dispatch.reference.describe import find_properties
-from mqlake.formats import host, properties
+from mqlake.formats import host, properties, record, sys_flag
 from mqlake.formats.message_id import encode_message_id
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Bytes, Flags, Ints, Longs
+    from mqlake.dispatch.batch import Batch, Bytes, Flags, Ints, Longs
 
 _KEY_SEPARATOR = properties.KEY_SEPARATOR.encode()
+_I32, _I64 = Struct(">i"), Struct(">q")
+_HOST_SIZE = {False: host.V4_SIZE, True: host.V6_SIZE}
 
 
-def gather_i32(buffer: Bytes, at: Longs) -> Ints:
-    return _ints(_number(buffer, start, 4) for start in at.tolist())
+def heads(batch: Batch) -> Heads:
+    import numpy as np
 
-
-def gather_i64(buffer: Bytes, at: Longs) -> Longs:
-    return _longs(_number(buffer, start, 8) for start in at.tolist())
+    data = batch.buffer.data
+    starts = (batch.records["physical_offset"] - batch.base).tolist()
+    flags = batch.records["sys_flag"].tolist()
+    born_at = [start + record.BORN_HOST_AT for start in starts]
+    born_v6 = [bool(each & sys_flag.BORN_HOST_V6) for each in flags]
+    store_at = [at + _HOST_SIZE[v6] + 8 for at, v6 in zip(born_at, born_v6, strict=True)]
+    store_v6 = [bool(each & sys_flag.STORE_HOST_V6) for each in flags]
+    behind = [at + _HOST_SIZE[v6] for at, v6 in zip(store_at, store_v6, strict=True)]
+    return Heads(
+        _ints(_I32.unpack_from(data, start + record.BODY_CRC_AT)[0] for start in starts),
+        _ints(_I32.unpack_from(data, start + record.FLAG_AT)[0] for start in starts),
+        _longs(_I64.unpack_from(data, start + record.BORN_TIMESTAMP_AT)[0] for start in starts),
+        _ints(_I32.unpack_from(data, at)[0] for at in behind),
+        _longs(_I64.unpack_from(data, at + 4)[0] for at in behind),
+        _longs(born_at),
+        np.array(born_v6, np.bool_),
+        _longs(store_at),
+        np.array(store_v6, np.bool_),
+    )
 
 
 def copy_spans(buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Bytes]:
@@ -44,7 +64,7 @@ def host_texts(buffer: Bytes, at: Longs, is_v6: Flags) -> tuple[Ints, Bytes]:
 def message_ids(
     buffer: Bytes, host_at: Longs, is_v6: Flags, offset_at: Longs
 ) -> tuple[Ints, Bytes]:
-    offsets = gather_i64(buffer, offset_at).tolist()
+    offsets = [_I64.unpack_from(buffer.data, each)[0] for each in offset_at.tolist()]
     hosts = _hosts(buffer, host_at, is_v6)
     return _joined(
         encode_message_id(part, offset).encode()
@@ -52,38 +72,27 @@ def message_ids(
     )
 
 
-def key_spans(buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Longs, Ints]:
-    starts, found = [0], list[tuple[int, int]]()
-    for start, span in zip(at.tolist(), _spans(buffer, at, lengths), strict=True):
-        for key in span.split(_KEY_SEPARATOR):
-            if key:
-                found.append((start, len(key)))
-            start += len(key) + 1
-        starts.append(len(found))
-    return _ints(starts), _longs(at for at, _ in found), _ints(length for _, length in found)
+def key_texts(buffer: Bytes, at: Longs, lengths: Ints) -> tuple[Ints, Ints, Bytes]:
+    keys = [
+        [key for key in span.split(_KEY_SEPARATOR) if key] for span in _spans(buffer, at, lengths)
+    ]
+    return _starts(keys), *_joined(chain.from_iterable(keys))
 
 
-def property_spans(
+def property_texts(
     buffer: Bytes, at: Longs, lengths: Ints
-) -> tuple[Ints, Longs, Ints, Longs, Ints]:
-    starts, names, values = [0], list[tuple[int, int]](), list[tuple[int, int]]()
-    for start, span in zip(at.tolist(), _spans(buffer, at, lengths), strict=True):
-        for name, (value_at, value_length) in find_properties(span).items():
-            # The name stands before any of its values; the last one is as good as the first.
-            names.append((start + value_at - len(name) - 1, len(name)))
-            values.append((start + value_at, value_length))
-        starts.append(len(names))
-    return (
-        _ints(starts),
-        _longs(at for at, _ in names),
-        _ints(length for _, length in names),
-        _longs(at for at, _ in values),
-        _ints(length for _, length in values),
-    )
+) -> tuple[Ints, Ints, Bytes, Ints, Bytes]:
+    spans = list(_spans(buffer, at, lengths))
+    pairs = [
+        [(name, span[at : at + length]) for name, (at, length) in find_properties(span).items()]
+        for span in spans
+    ]
+    names = _joined(name for each in pairs for name, _ in each)
+    return _starts(pairs), *names, *_joined(value for each in pairs for _, value in each)
 
 
-def _number(buffer: Bytes, at: int, size: int) -> int:
-    return int.from_bytes(buffer[at : at + size].tobytes(), "big", signed=True)
+def _starts(lists: Iterable[Sized]) -> Ints:
+    return _ints(accumulate(map(len, lists), initial=0))
 
 
 def _spans(buffer: Bytes, at: Longs, lengths: Ints) -> Iterable[bytes]:
@@ -92,7 +101,7 @@ def _spans(buffer: Bytes, at: Longs, lengths: Ints) -> Iterable[bytes]:
 
 
 def _hosts(buffer: Bytes, at: Longs, is_v6: Flags) -> Iterable[bytes]:
-    sizes = _ints(host.V6_SIZE if v6 else host.V4_SIZE for v6 in is_v6.tolist())
+    sizes = _ints(_HOST_SIZE[v6] for v6 in is_v6.tolist())
     return _spans(buffer, at, sizes)
 
 
