@@ -29,16 +29,26 @@ def build(source: Path) -> str:
         CalledProcessError: Maven or the compiler refused the program.
     """
     output = BUILD / source.name
-    jars, classes, stamp = output / "jars", output / "classes", output / "built"
+    libraries, classes, stamp = output / "jars", output / "classes", output / "built"
     output.mkdir(parents=True, exist_ok=True)
     with (output / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         digest = _digest(source)
         if not stamp.exists() or stamp.read_text() != digest:
-            _fetch(source / "pom.xml", jars)
-            _compile(source, jars, classes)
+            _fetch(source / "pom.xml", libraries)
+            _compile(source, libraries, classes)
             stamp.write_text(digest)
-    return f"{classes}:{source}:{jars}/*"  # resources lie beside the sources
+    return f"{classes}:{source}:{libraries}/*"  # resources lie beside the sources
+
+
+def jars(source: Path) -> Path:
+    """Fetch the jars that the pom.xml in `source` names; return the directory they are in.
+
+    Raises:
+        JavaMissingError, CalledProcessError: as `build`.
+    """
+    build(source)
+    return BUILD / source.name / "jars"
 
 
 def _digest(source: Path) -> str:
@@ -62,8 +72,10 @@ def _fetch(pom: Path, jars: Path) -> None:
 
 
 def _compile(source: Path, jars: Path, classes: Path) -> None:
-    if shutil.which("javac") is None:
-        raise JavaMissingError("javac is not installed (apt-get install openjdk-17-jdk-headless)")
     shutil.rmtree(classes, ignore_errors=True)
     sources = sorted(map(str, source.glob("*.java")))
+    if not sources:
+        return
+    if shutil.which("javac") is None:
+        raise JavaMissingError("javac is not installed (apt-get install openjdk-17-jdk-headless)")
     subprocess.run(["javac", "-d", str(classes), "-cp", f"{jars}/*", *sources], check=True)

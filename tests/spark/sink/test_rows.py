@@ -20,6 +20,20 @@ from tests.jobs.model import read_index_files, read_log, read_queue_files
 from tests.peer.workload import DELAYS, puts, to_message
 from tests.spark.sink.writing import SMALL, TYPES, to_batch, write
 
+_SHOWN = (
+    "topic",
+    "queue_id",
+    "flag",
+    "sys_flag",
+    "born_timestamp",
+    "born_host",
+    "store_host",
+    "reconsume_times",
+    "prepared_transaction_offset",
+    "body",
+    "properties",
+)
+
 
 def messages_of(seed: int, count: int) -> list[Message]:
     made = [to_message(put) for put in puts(seed, count)]
