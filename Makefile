@@ -34,6 +34,7 @@ format: $(STAMP)  ## put the code into the project's style
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.crash --nightly
+	$(BIN)/python -m tests.follow --nightly
 	STATEFUL_EXAMPLES=4000 $(BIN)/pytest -q -n 0 --timeout 7200 tests/store/test_stateful.py
 
 bench: $(STAMP)  ## measure beside the Java store; writes docs/benchmarks.md

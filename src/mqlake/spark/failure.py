@@ -20,7 +20,8 @@ R = TypeVar("R")
 LONGEST_MESSAGE = 1000
 """Characters. Spark Connect cuts long messages off, and nobody reads them."""
 
-FAILURE = re.compile(r"\bTaskError: (\w+): ([^\n]*)")
+FAILURE = re.compile(r"\b(?:TaskError: |mqlake\.errors\.)(\w+): ([^\n]*)")
+"""Class and message of what a task raised, or a data source, which nothing can be put around."""
 
 RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): [^\n]*)", re.MULTILINE)
 """The last line of a Python traceback."""

@@ -108,6 +108,9 @@ def follow(
             metavar="URI", help="Catalog (iceberg); without it, an SQLite file in the table."
         ),
     ] = None,
+    catalog_name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the catalog (iceberg).")
+    ] = "default",
     table: Annotated[
         str | None,
         typer.Option(
@@ -170,6 +173,7 @@ def follow(
                 compact_every=compact_every,
                 publish_after=publish_after,
                 catalog=catalog,
+                catalog_name=catalog_name,
                 table=table,
             )
             found = run(session, options, stop, report)

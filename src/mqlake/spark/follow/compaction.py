@@ -42,8 +42,8 @@ class Merged:
 def small_files(files: Iterable[DataFile], target: int) -> Iterator[tuple[DataFile, ...]]:
     """Yield files that should be one, by partition.
 
-    The largest of them is no larger than the others together: so each byte is written again no
-    more often than sizes double on their way to the target.
+    The largest of them is no larger than twice the others together. So the size of the file that a
+    byte is in grows by half at least whenever it is written again.
     """
     partitions: dict[tuple[str, str], list[DataFile]] = {}
     for file in files:
@@ -51,7 +51,7 @@ def small_files(files: Iterable[DataFile], target: int) -> Iterator[tuple[DataFi
             partitions.setdefault((file.topic, file.day), []).append(file)
     for found in partitions.values():
         for group in _groups(sorted(found, key=lambda file: file.size), target):
-            while len(group) > 1 and group[-1].size > sum(file.size for file in group[:-1]):
+            while len(group) > 1 and group[-1].size > 2 * sum(file.size for file in group[:-1]):
                 group.pop()
             if len(group) > 1:
                 yield tuple(sorted(group, key=lambda file: Path(file.path).name))

@@ -50,20 +50,20 @@ class IcebergTable:
         self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
         if "." not in self._identifier:
             raise JobError(f"{self._identifier}: give NAMESPACE.NAME as the table's name")
-        catalog = self._open_catalog(options.catalog)
+        catalog = self._open_catalog(options.catalog, options.catalog_name)
         try:
             self._table = catalog.load_table(self._identifier)
         except NoSuchTableError:
             self._table = self._create(catalog)
         self._check()
 
-    def _open_catalog(self, uri: str | None) -> Catalog:
+    def _open_catalog(self, uri: str | None, name: str) -> Catalog:
         if uri is None:
             state = self._root / STATE
             state.mkdir(parents=True, exist_ok=True)
             uri = f"sqlite:///{state / 'catalog.db'}"
         try:
-            return load_catalog(NAMESPACE, uri=uri, warehouse=f"{SCHEME}{self._root.parent}")
+            return load_catalog(name, uri=uri, warehouse=f"{SCHEME}{self._root.parent}")
         except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
             raise JobError(f"{uri}: this catalog cannot be opened: {error}") from None
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from mqlake.errors import JobError, StoreError
-from mqlake.spark.follow.options import STATE, FollowOptions
+from mqlake.spark.follow.options import STATE, FollowOptions, Format
 from mqlake.storage.owner_lock import OwnerLock
 
 NAME = "mqlake-follow.json"
@@ -47,19 +47,26 @@ def held(options: FollowOptions) -> Generator[str]:
         JobError: the checkpoint is in use, or is of another store or table; or the table already
             follows this store with another checkpoint, or with one that is lost.
     """
-    with in_use(options.checkpoint):
+    with in_use(options.checkpoint), _alone(options):
         yield _identity(options).id
 
 
+def _alone(options: FollowOptions) -> AbstractContextManager[None]:
+    """Use a table alone whose commits are not made by a library that lets several go on at once."""
+    if options.format is Format.PARQUET:
+        return in_use(options.out / STATE)
+    return nullcontext()
+
+
 @contextmanager
-def in_use(checkpoint: Path) -> Generator[None]:
-    """Use a checkpoint alone; raises JobError where somebody does."""
-    checkpoint.mkdir(parents=True, exist_ok=True)
+def in_use(directory: Path) -> Generator[None]:
+    """Use a directory alone; raises JobError where somebody does."""
+    directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
         try:
-            held.enter_context(OwnerLock(checkpoint))
+            held.enter_context(OwnerLock(directory))
         except StoreError:
-            raise JobError(f"{checkpoint}: in use by another mqlake follow") from None
+            raise JobError(f"{directory}: in use by another mqlake follow") from None
         yield
 
 

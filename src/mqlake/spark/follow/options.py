@@ -59,6 +59,7 @@ class FollowOptions(Wanted, frozen=True, kw_only=True):
         compact_every: micro-batches between two looks for small files, 0 for none.
         publish_after: seconds that messages of a Parquet table wait for others (`parquet_table`).
         catalog: URI of an Iceberg catalog; one of the table's own without it.
+        catalog_name: name of the catalog, by which SQL catalogs find their tables.
         table: namespace and name in that catalog.
     """
 
@@ -68,6 +69,7 @@ class FollowOptions(Wanted, frozen=True, kw_only=True):
     compact_every: int = 50
     publish_after: float = 60.0
     catalog: str | None = None
+    catalog_name: str = "default"
     table: str | None = None
 
 
