@@ -173,8 +173,8 @@ def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
         put(grown, 200, 500)
     if lost == "some":  # the log has got ahead of its derived files, and who wrote them was killed
         shutil.copytree(live / "commitlog", path / "commitlog", dirs_exist_ok=True)
-    wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", once=True)
         (path / "abort").write_text("1")
+    wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", once=True)
     report = dispatch(session, wanted)
     assert report.is_rebuilt == (lost == "all")
     assert verify(path, LocalEngine(2)).ok
