@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.gap import Gap
@@ -18,7 +21,7 @@ from mqlake.spark.source.columns import to_batch
 from mqlake.spark.source.log import logger
 from mqlake.spark.source.place import open_directory
 from mqlake.spark.source.plan import Task
-from mqlake.spark.source.row_filter import RowFilter
+from mqlake.spark.source.row_filter import RowFilter, needs_properties
 from mqlake.spark.source.stretches import Piece
 from mqlake.storage.protocol import Directory
 
@@ -27,6 +30,11 @@ log = logger()
 WINDOW = DEFAULT_WINDOW
 """Bytes of log in one batch. Larger batches would not fit into the CPU's cache while they are made,
 which costs more than Spark gains."""
+
+_KEPT = 30 << 20
+"""Bytes: twice as much freed memory stays with the process, room for the columns of a batch."""
+
+_OF_PROPERTIES = frozenset({"tags", "keys", "uniqKey"})
 
 _FEW = 4_000
 """Rows below which batches are put together."""
@@ -40,20 +48,39 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
     Raises:
         StoreError: damage, or a deleted file, that is not tolerated.
     """
+    _keep_freed_memory()
     losses = _Losses(task)
     wanted = RowFilter(task.selection)
+    want = _want(task, schema)
     directory = open_directory(task.store)
     made = (
         to_batch(chosen, schema, task.broker_name)
         for piece in task.pieces
-        for batch in _scan(directory, piece, losses)
+        for batch in _scan(directory, piece, want, losses)
         if len((chosen := wanted.choose(batch)).records)
     )
     yield from _put_together(made)
     losses.report()
 
 
-def _scan(directory: Directory, piece: Piece, losses: _Losses) -> Iterator[Batch]:
+def _want(task: Task, schema: Any) -> Want:
+    """Return the least that a scan has to fill: finding properties and queues takes time."""
+    if any(needs_properties(one) for one in task.selection):
+        return Want.EXPORT
+    return Want.LOCATE if _OF_PROPERTIES.isdisjoint(schema.names) else Want.EXPORT
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Let the C library keep what batches free, since each fresh page costs a fault.
+
+    glibc takes the size of what was mapped for itself and freed, up to 32 MiB, as a hint: it maps
+    only what is larger, and keeps up to twice as much. Elsewhere this does nothing.
+    """
+    np.empty(_KEPT, np.uint8)
+
+
+def _scan(directory: Directory, piece: Piece, want: Want, losses: _Losses) -> Iterator[Batch]:
     try:
         file = directory.open(piece.path)
     except StoreError as error:
@@ -66,7 +93,7 @@ def _scan(directory: Directory, piece: Piece, losses: _Losses) -> Iterator[Batch
             piece.start,
             piece.end,
             exact=True,
-            want=Want.EXPORT,
+            want=want,
             limit=piece.end,
             window=_window(piece.end - piece.start),
         )

@@ -25,6 +25,7 @@ from mqlake.spark.source.conditions import (
     AnyNumber,
     AnyText,
     Between,
+    Condition,
     HasKey,
     InQueues,
     Selection,
@@ -41,6 +42,11 @@ _FIELDS = {
     "physicalOffset": "physical_offset",
     "storeTimestamp": "store_timestamp",
 }
+
+
+def needs_properties(one: Condition) -> bool:
+    """Say whether a condition is about queues or properties, which a scan has to look for."""
+    return not isinstance(one, Between | AnyNumber)
 
 
 class RowFilter:
