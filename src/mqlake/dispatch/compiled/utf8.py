@@ -79,7 +79,8 @@ def decode(buffer, at, end):
 
 
 @outlined
-def _is_valid_from(buffer, at, end):
+def is_valid_from(buffer, at, end):
+    """Say the same as `is_valid`, a code point at a time: nothing behind `end` is read."""
     while at < end:
         code, length = decode(buffer, at, end)
         if code == MALFORMED:
@@ -91,4 +92,4 @@ def _is_valid_from(buffer, at, end):
 @inlined
 def is_valid(buffer, at, end):
     """Say whether the bytes from `at` to `end` are well-formed UTF-8."""
-    return is_ascii(buffer, at, end) or _is_valid_from(buffer, at, end)
+    return is_ascii(buffer, at, end) or is_valid_from(buffer, at, end)
