@@ -63,7 +63,7 @@ def test_json_members_are_documented(mqlake: Mqlake, tmp_path: Path, arguments: 
 def test_commands_of_the_how_to_pages_parse(mqlake: Mqlake, page_path: Path) -> None:
     text = page_path.read_text(encoding="utf-8")
     commands = re.findall(r"^mqlake ([^|\n]+)", text, re.MULTILINE)
-    assert commands
+    assert commands or "```python" in text
     for line in commands:
         command, *rest = line.split()
         group = [command] if command == "kafka" else []

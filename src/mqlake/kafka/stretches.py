@@ -47,12 +47,16 @@ def since(partition: Partition, stretch: Stretch, timestamp: int) -> list[Stretc
 def cut(partition: Partition, stretch: Stretch, size: int) -> Iterator[Stretch]:
     """Yield a stretch in pieces of about `size` bytes, each within one segment."""
     for segment, start, end in _in_segments(partition, stretch):
-        yield from _cut_segment(segment, start, end, size)
+        is_whole = end == partition.log_end_offset or end < stretch.end
+        last = segment.size if is_whole else segment.position_of(end)
+        yield from _cut_segment(segment, start, end, last, size)
         segment.close()
 
 
-def _cut_segment(segment: LogSegment, start: int, end: int, size: int) -> Iterator[Stretch]:
-    position, last = segment.position_of(start), segment.position_of(end)
+def _cut_segment(
+    segment: LogSegment, start: int, end: int, last: int, size: int
+) -> Iterator[Stretch]:
+    position = 0 if start == segment.base_offset else segment.position_of(start)
     while last - position > size + size // 4:
         place = _boundary(segment, position + size)
         if place is None or not start < place[0] < end or not position < place[1] < last:

@@ -18,6 +18,7 @@ from mqlake.kafka.record_scan import Records, RecordScan
 from mqlake.spark.kafka_log.plan import Range, Task
 from mqlake.spark.source.joining import put_together
 from mqlake.spark.source.log import logger
+from mqlake.spark.source.memory import keep_freed_memory
 from mqlake.spark.source.place import open_directory
 
 log = logger()
@@ -30,6 +31,7 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
         FormatError, StoreError: damage, or what was deleted since the planning, that is not
             tolerated.
     """
+    keep_freed_memory()
     losses = _Losses(task)
     for batch in put_together(_batches(task, schema.names, losses)):
         yield batch.cast(schema) if batch.schema != schema else batch

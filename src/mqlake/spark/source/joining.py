@@ -13,7 +13,7 @@ _FEW = 4_000
 
 _TOGETHER = 10_000
 
-_LARGE = 8 << 20
+_LARGE = 1 << 20
 """Bytes that are enough, however few the rows."""
 
 

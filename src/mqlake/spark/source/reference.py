@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mqlake.spark.source.columns import COLUMNS, NULLABLE, column_type
+from mqlake.spark.source.option_parsing import Option
 from mqlake.spark.source.option_table import SOURCE_OPTIONS
 
 
-def option_table() -> str:
+def option_table(options: Sequence[Option] = SOURCE_OPTIONS) -> str:
     """Return the table of options."""
     rows = [
         (
@@ -20,9 +21,9 @@ def option_table() -> str:
             "" if option.queries == "both" else option.queries,
             option.meaning,
         )
-        for option in SOURCE_OPTIONS
+        for option in options
     ]
-    return _table(("option", "default", "queries", "meaning"), rows)
+    return make_table(("option", "default", "queries", "meaning"), rows)
 
 
 def column_table() -> str:
@@ -31,17 +32,19 @@ def column_table() -> str:
         (f"`{name}`", f"`{column_type(name)}`", "yes" if name in NULLABLE else "")
         for name in COLUMNS
     ]
-    return _table(("column", "type", "may be null"), rows)
+    return make_table(("column", "type", "may be null"), rows)
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def make_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table as Markdown has it."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
-def with_tables(page: str) -> str:
-    """Return a page with its two tables written anew."""
-    for name, table in (("options", option_table()), ("columns", column_table())):
+def with_tables(page: str, tables: Mapping[str, str] | None = None) -> str:
+    """Return a page with its tables written anew: those of this source, or others by their name."""
+    tables = tables or {"options": option_table(), "columns": column_table()}
+    for name, table in tables.items():
         place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = place.sub(lambda found, table=table: found[1] + table + found[2], page)
     return page
