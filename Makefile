@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
-.PHONY: help env demo test lint format nightly bench lock clean
+.PHONY: help env demo test lint format cluster-test nightly bench lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ lint: $(STAMP)  ## style, types, layers
 format: $(STAMP)  ## put the code into the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+cluster-test: $(STAMP)  ## jobs, Spark source and sink on a cluster of two workers, one of which is killed
+	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 tests/spark/test_cluster.py tests/spark/test_cluster_jobs.py
 
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.hostile --nightly

@@ -29,11 +29,17 @@ def quick_start() -> str:
     return shlex.join([*QUICK_START, *shared])
 
 
-@contextmanager
-def standalone(scratch: Path, workers: int = 2) -> Iterator[str]:
-    """Run a master and workers of one core each; give the master's URL."""
-    with ExitStack() as servers:
-        master = servers.enter_context(
+class Cluster:
+    """A standalone master, and workers of one core each.
+
+    Attributes:
+        master: its URL.
+    """
+
+    def __init__(self, scratch: Path, servers: ExitStack, memory: str) -> None:
+        self._scratch, self._servers, self._memory = scratch, servers, memory
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self.master, _ = servers.enter_context(
             _spark_class(
                 scratch / "master",
                 r"Starting Spark master at (spark://\S+)",
@@ -41,18 +47,42 @@ def standalone(scratch: Path, workers: int = 2) -> Iterator[str]:
                 *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
             )
         )
-        for number in range(workers):
-            home = scratch / f"worker-{number}"
-            servers.enter_context(
-                _spark_class(
-                    home,
-                    r"Successfully registered with master (\S+)",
-                    "org.apache.spark.deploy.worker.Worker",
-                    *("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1"),
-                    *("--memory", "512m", "--work-dir", str(home / "work"), master),
-                )
+
+    def add_worker(self) -> None:
+        """Start one more worker; return once the master knows it."""
+        home = self._scratch / f"worker-{len(self._workers)}"
+        _, process = self._servers.enter_context(
+            _spark_class(
+                home,
+                r"Successfully registered with master (\S+)",
+                "org.apache.spark.deploy.worker.Worker",
+                *("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1"),
+                *("--memory", self._memory, "--work-dir", str(home / "work"), self.master),
             )
-        yield master
+        )
+        self._workers.append(process)
+
+    def kill_worker(self) -> None:
+        """Kill the newest worker with its executor, as the end of its host would."""
+        os.killpg(self._workers[-1].pid, signal.SIGKILL)
+        self._workers[-1].wait()
+
+
+@contextmanager
+def cluster(scratch: Path, workers: int = 2, memory: str = "512m") -> Iterator[Cluster]:
+    """Run a master and workers; `memory` is what each has for executors."""
+    with ExitStack() as servers:
+        cluster = Cluster(scratch, servers, memory)
+        for _ in range(workers):
+            cluster.add_worker()
+        yield cluster
+
+
+@contextmanager
+def standalone(scratch: Path) -> Iterator[str]:
+    """Run a master and two workers; give the master's URL."""
+    with cluster(scratch) as servers:
+        yield servers.master
 
 
 @contextmanager
@@ -75,13 +105,18 @@ def connect_server(scratch: Path) -> Iterator[str]:
         *(word for item in settings.items() for word in ("--conf", "=".join(item))),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
         "spark-internal",
-    ) as address:
+    ) as (address, _):
         yield f"sc://{address}"
 
 
 @contextmanager
-def _spark_class(home: Path, started: str, *command: str) -> Iterator[str]:
-    """Run a class of Spark; give what the group of `started` matches in its log."""
+def _spark_class(
+    home: Path, started: str, *command: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run a class of Spark; give what the group of `started` matches in its log, and the process.
+
+    It leads a process group, in which whatever it starts is, too.
+    """
     home.mkdir(parents=True)
     log = home / "log"
     environment = {
@@ -101,7 +136,7 @@ def _spark_class(home: Path, started: str, *command: str) -> Iterator[str]:
             program, cwd=home, env=environment, stdout=output, stderr=output, start_new_session=True
         )
     try:
-        yield _wait(server, log, re.compile(started))
+        yield _wait(server, log, re.compile(started)), server
     finally:
         server.send_signal(signal.SIGTERM)
         try:
