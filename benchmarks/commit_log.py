@@ -57,18 +57,28 @@ def key(number: int) -> str:
 
 
 def write_commit_log(
-    directory: Path, *, segment_size: int = 1 << 30, segments: int = 1, record_size: int = 1024
+    directory: Path,
+    *,
+    segment_size: int = 1 << 30,
+    segments: int = 1,
+    record_size: int = 1024,
+    used: int | None = None,
 ) -> Log:
-    """Write `segments` full files of `segment_size` bytes into `directory`."""
+    """Write `segments` files of `segment_size` bytes into `directory`.
+
+    Each is full of records, or has them in its first `used` bytes and is sparse behind: a blank
+    record, as where the next one did not fit.
+    """
     directory.mkdir(parents=True)
     template, slots = _round(record_size)
-    rounds = (segment_size - record.FRAME_SIZE) // len(template)
+    rounds = ((used or segment_size) - record.FRAME_SIZE) // len(template)
     for segment in range(segments):
         base = segment * segment_size
         with (directory / segment_name(base)).open("wb") as file:
             for block in _blocks(template, slots, base, segment * rounds, rounds):
                 file.write(block.data)
-            file.write(record.encode_blank(segment_size - file.tell()))
+            file.write(record.encode_blank_head(segment_size - file.tell()))
+            file.truncate(segment_size)
     return Log(segments, segments * segment_size, segments * rounds * ROUND)
 
 
