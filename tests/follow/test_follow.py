@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import signal
 import subprocess
@@ -11,8 +13,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from mqlake.cli.commands import follow as command_of_the_program
 from mqlake.errors import JobError, StoreError
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.verify import verify
@@ -109,6 +113,7 @@ def wait_for(condition: Any, thread: threading.Thread) -> None:
         thread.join(0.2)
 
 
+@pytest.mark.timeout(900)  # each life starts a JVM
 @pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
 def test_killed_drivers(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
     def finish(path: Path, format_: Format, out: Path) -> None:
@@ -138,7 +143,10 @@ def test_the_program_stops_on_sigterm(tmp_path: Path) -> None:
     assert program.returncode == 0, rest
     assert answer.count("\n") == 1
     truth = [row for row in expected_rows(store("rmq5-clean")) if row["topic"] == "TopicA"]
-    assert f'"messages":{len(truth)},' in answer
+    report = json.loads(answer)
+    assert report["messages"] == len(truth)
+    documented = re.findall(r"`(\w+)`", command_of_the_program.__doc__ or "")
+    assert set(report) <= set(documented)
     assert [comparable(row) for row in rows_of(Format.PARQUET, out)] == truth
 
 
@@ -176,6 +184,8 @@ def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
         (path / "abort").write_text("1")
     wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", once=True)
     report = dispatch(session, wanted)
+    documented = re.findall(r"`(\w+)`", command_of_the_program.__doc__ or "")
+    assert set(msgspec.to_builtins(report)) <= set(documented)
     assert report.is_rebuilt == (lost == "all")
     assert verify(path, LocalEngine(2)).ok
 

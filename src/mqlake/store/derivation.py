@@ -92,18 +92,23 @@ class Derivation:
         Raises:
             DiskError: the disk failed; the next start recovers.
         """
-        found = self._found
+        try:
+            state = reached(self._found.dispatcher, self._found.index)
+            self._found.checkpoint.write(state, is_clean_stop=True)
+            mark_closed(self._directory)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
         with self._held:
-            try:
-                state = reached(found.dispatcher, found.index)
-                found.checkpoint.write(state, is_clean_stop=True)
-                mark_closed(self._directory)
-            finally:
-                found.queues.close()
-                found.index.close()
+            self._found.queues.close()
+            self._found.index.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *failure: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._let_go()
