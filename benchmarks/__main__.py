@@ -10,7 +10,18 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import java, kafka, key_lookup, live_store, memory, rebuild, startup, verify
+from benchmarks import (
+    java,
+    kafka,
+    kafka_source,
+    key_lookup,
+    live_store,
+    memory,
+    rebuild,
+    spark_source,
+    startup,
+    verify,
+)
 from benchmarks.bench import Bench, say
 from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
@@ -27,9 +38,19 @@ MEASURES = {
     "kafka_recover": kafka.measure_recovery,
     "kafka_cold_start": kafka.measure_cold_start,
     "kafka_verify": kafka.measure_verification,
+    "kafka_source": kafka_source.measure,
+    "spark_source": spark_source.measure,
+    "spark_lookup": spark_source.measure_lookup,
     **live_store.MEASURES,
 }
-NEED_JAVA = {"key_lookup", "kafka_recover", "kafka_cold_start", *live_store.MEASURES}
+NEED_JAVA = {
+    "key_lookup",
+    "kafka_recover",
+    "kafka_cold_start",
+    "kafka_source",
+    "spark_source",
+    *live_store.MEASURES,
+}
 FULL_SIZE = 1 << 30
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"

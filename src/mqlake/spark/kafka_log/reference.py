@@ -1,4 +1,4 @@
-"""Write the tables of a page: `python -m mqlake.spark.kafka_log.reference docs/kafka-log-source.md`."""
+"""Write the tables of docs/kafka-log-source.md, whose path is the argument."""
 
 from __future__ import annotations
 
