@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from mqlake.dispatch.compiled.values import are_text, copy_spans
 from mqlake.formats.kafka.compression import Compression
 from mqlake.formats.kafka.file_name import Kind, file_name
 from mqlake.formats.kafka.record_batch import NewRecord, encode
 from mqlake.formats.kafka.time_index import TimestampOffset
 from mqlake.kafka.batch_scan import BatchScan
+from mqlake.kafka.compiled.headers import header_spans
 from mqlake.kafka.index_rows import index_rows
 from mqlake.kafka.partition import Partition
 from mqlake.kafka.record_scan import RecordScan
@@ -23,8 +25,12 @@ def load() -> None:
     for batches in BatchScan(MemoryFile(log)):
         index_rows(batches.rows, 0, 0, TimestampOffset(-1, 0))
     directory = MemoryDirectory({f"p/{file_name(0, Kind.LOG)}": log})
-    for _ in RecordScan(Partition(directory, "p")):
-        pass
+    for records in RecordScan(Partition(directory, "p")):
+        rows = records.rows
+        at, counts = rows["headers_at"].copy(), rows["header_count"].copy()
+        name_at, name_lengths, _, _ = header_spans(records.buffer, at, counts)
+        are_text(records.buffer, name_at, name_lengths)
+        copy_spans(records.buffer, name_at, name_lengths)
 
 
 if __name__ == "__main__":
