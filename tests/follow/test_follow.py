@@ -31,6 +31,7 @@ from tests.golden import store
 from tests.spark.conftest import expected, session, shared, steps
 from tests.spark.source.rows import as_recorded, in_order
 from tests.spark.source.truth import comparable, expected_rows
+from tests.store.test_derivation import copy_log
 
 __all__ = ["expected", "session", "shared", "steps"]
 
@@ -180,7 +181,7 @@ def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
     with BlockingMessageStore.open(live, SMALL) as grown:
         put(grown, 200, 500)
     if lost == "some":  # the log has got ahead of its derived files, and who wrote them was killed
-        shutil.copytree(live / "commitlog", path / "commitlog", dirs_exist_ok=True)
+        copy_log(live, path)
         (path / "abort").write_text("1")
     wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", once=True)
     report = dispatch(session, wanted)
@@ -189,7 +190,7 @@ def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
     assert report.is_rebuilt == (lost == "all")
     assert verify(path, LocalEngine(2)).ok
 
-    shutil.copytree(live / "commitlog", path / "commitlog", dirs_exist_ok=True)
+    copy_log(live, path)
     with BlockingMessageStore.open(live, SMALL) as grown:
         put(grown, 500, 600)
     stop = threading.Event()
@@ -203,7 +204,7 @@ def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
         wait_for((path / "abort").exists, follower)
         with pytest.raises(StoreError, match="owns this store"):
             BlockingMessageStore.open(path, SMALL)
-        shutil.copytree(live / "commitlog", path / "commitlog", dirs_exist_ok=True)
+        copy_log(live, path)
         wait_for(lambda: ranges(path) == ranges(live), follower)
     finally:
         stop.set()
