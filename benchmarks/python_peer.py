@@ -24,7 +24,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.rebuild import rebuild as rebuild_job
 from mqlake.jobs.verify import verify as verify_job
 from mqlake.storage.local import LocalDirectory
-from mqlake.store.index_files import IndexFiles
+from mqlake.store.index.index_files import IndexFiles
 
 LATEST = (1 << 63) - 1
 MOST_RESULTS = 32

@@ -15,9 +15,9 @@ from typing import Any
 
 from benchmarks.live_store.puts import PutLoad, put_waiting
 from mqlake.errors import MqlakeError
+from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
-from mqlake.store.live_result import LiveGetResult
-from mqlake.store.message import Message
+from mqlake.store.reads.live_result import LiveGetResult
 
 A_CALL = 32
 QUIET_SECONDS = 2

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
-from mqlake.store.message import Message
 from mqlake.store.message_store import MessageStore
 
 TAG = "TagA"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 from mqlake.store.message_store import MessageStore
 
 SETTINGS = {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from mqlake.errors import DiskError, StoreError
-from mqlake.store.put_result import PutResult
+from mqlake.store.append.put_result import PutResult
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Crash, Expectation, require

@@ -8,9 +8,9 @@ from typing import TypeVar
 from mqlake.formats import sys_flag
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import encode_properties
-from mqlake.store.message import Message, MessageBatch
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.put_result import PutResult
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock

@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 
+from mqlake.store.append.message import MessageBatch
 from mqlake.store.blocking import BlockingMessageStore
-from mqlake.store.message import MessageBatch
 from tests.peer.workload import Answer, Put, puts, to_answer, to_message
 
 

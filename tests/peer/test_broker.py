@@ -11,13 +11,13 @@ import pytest
 
 from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.delivery.transaction_messages import CHECK_TIMES, HALF_TOPIC
+from mqlake.store.delivery.transactions import CheckBack, EndStatus
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.put_result import PutResult
 from mqlake.store.reader import StoreReader
 from mqlake.store.settings import make_settings
-from mqlake.store.transaction_messages import CHECK_TIMES, HALF_TOPIC
-from mqlake.store.transactions import CheckBack, EndStatus
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_broker import Broker
 

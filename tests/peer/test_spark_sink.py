@@ -11,7 +11,7 @@ import pytest
 from mqlake.formats import sys_flag
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Record
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 from tests.jobs.model import read_log
 from tests.peer import answers
 from tests.peer.rocketmq_store import RocketMQ

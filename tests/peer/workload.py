@@ -16,8 +16,8 @@ from mqlake.formats import sys_flag
 from mqlake.formats.java_string import hash_code
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import encode_properties
-from mqlake.store.message import Message, MessageBatch
-from mqlake.store.put_result import PutResult
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult
 
 Put = dict[str, Any]
 Answer = dict[str, Any]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from mqlake.formats.record import Record, decode
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.append import Appender
-from mqlake.store.message import Message
-from mqlake.store.owned_log import OwnedCommitLog
-from mqlake.store.put_result import PutResult
-from mqlake.store.queue_offsets import QueueOffsets
+from mqlake.store.append.appender import Appender
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
 from tests.crash.disk import RecordedDisk
 

@@ -9,11 +9,11 @@ from mqlake.formats.record import Record, decode
 from mqlake.storage.clock import Clock
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.append import Appender
-from mqlake.store.config_store import ConfigStore
-from mqlake.store.message import Message
-from mqlake.store.put_result import PutResult
-from mqlake.store.recovery import recover
+from mqlake.store.append.appender import Appender
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.recovery.recovery import recover
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 

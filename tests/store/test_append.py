@@ -7,8 +7,8 @@ import pytest
 
 from mqlake.formats import record, sys_flag
 from mqlake.formats.properties import INNER_NUM
-from mqlake.store.message import Message
-from mqlake.store.put_result import PutStatus
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutStatus
 from mqlake.store.settings import BrokerRole, StoreSettings
 from tests.crash.disk import RecordedDisk, RecordedFile
 from tests.crash.faulty import Fault, FaultyDisk

@@ -13,12 +13,12 @@ from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.record import Fault, Record
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.append import Appender
-from mqlake.store.message import Message, MessageBatch
-from mqlake.store.owned_log import OwnedCommitLog
-from mqlake.store.put_result import PutResult
-from mqlake.store.queue_offsets import QueueOffsets
-from mqlake.store.segments import CommitLog
+from mqlake.store.append.appender import Appender
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
 from tests import golden
 from tests.store.appending import SetClock

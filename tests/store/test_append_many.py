@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mqlake.dispatch import drafts
 from mqlake.formats import record, sys_flag
 from mqlake.formats.message_batch import decode_batch, encode_batch
-from mqlake.store.message import Message, MessageBatch
-from mqlake.store.put_result import PutStatus
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutStatus
 from mqlake.store.settings import StoreSettings
 from tests.crash.faulty import Fault, FaultyDisk
 from tests.store.appending import NOW, Appending, message

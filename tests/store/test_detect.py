@@ -10,8 +10,8 @@ from mqlake.formats import checkpoint, index_file
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.memory import MemoryDirectory
-from mqlake.store import index_sizes
-from mqlake.store.index_sizes import find_sizes
+from mqlake.store.index import index_sizes
+from mqlake.store.index.index_sizes import find_sizes
 from mqlake.store.reader import StoreReader
 from tests.golden import NAMES, store
 from tests.store.make_store import START, StoreMaker

@@ -10,7 +10,7 @@ from mqlake.errors import DiskError, StoreError
 from mqlake.formats import sys_flag
 from mqlake.formats.consume_queue import ENTRY, tags_code
 from mqlake.formats.dialect import Dialect
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 from mqlake.store.settings import StoreSettings
 from tests.crash.disk import RecordedDisk
 from tests.jobs.model import (

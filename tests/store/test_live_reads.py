@@ -14,9 +14,9 @@ from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.java_string import hash_code
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.live_result import LiveGetResult
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
 
@@ -241,7 +241,7 @@ def test_messages_without_keys_behind_the_index_are_not_scanned(
     for _ in range(50):
         store.put(Message("T", b"no key"))
     store.tick()
-    monkeypatch.setattr("mqlake.store.key_query.KeyScan.offsets", None)
+    monkeypatch.setattr("mqlake.store.index.key_query.KeyScan.offsets", None)
     assert len(store.reads.by_key("T", "k1").records) == 1
 
 

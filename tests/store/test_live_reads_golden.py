@@ -9,8 +9,8 @@ import pytest
 
 from mqlake.formats.message_json import to_json
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.live_reads import LiveReads
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.reads.live_reads import LiveReads
 from tests.crash.clock import ManualClock
 from tests.golden import NAMES, GoldenStore, store
 from tests.store.brute_force import messages_of

@@ -13,7 +13,7 @@ from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.file_name import segment_name
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock

@@ -11,9 +11,9 @@ from mqlake.formats import checkpoint
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.memory import MemoryDirectory
-from mqlake.store.log_end import find_end, recovery_start
+from mqlake.store.log.end import find_end, recovery_start
+from mqlake.store.log.segments import CommitLog
 from mqlake.store.reader import StoreReader
-from mqlake.store.segments import CommitLog
 from tests.golden import CRASHED, NAMES, TORN_VARIANTS, store
 from tests.store.brute_force import messages_of
 from tests.store.make_store import START, StoreMaker

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.store import beyond_end, found_entries, log_end, log_scan
-from mqlake.store.found_entries import Undispatched, scan_bounds, scan_entries
+from mqlake.store.index import found_entries
+from mqlake.store.index.found_entries import Undispatched, scan_bounds, scan_entries
+from mqlake.store.log import beyond_end
+from mqlake.store.log import end as log_end
+from mqlake.store.log import scan as log_scan
 from mqlake.store.reader import StoreReader
 from tests.golden import store
 from tests.store.brute_force import assert_answers, messages_of

@@ -13,7 +13,7 @@ import pytest
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, PutStatus
-from mqlake.store.transactions import EndStatus
+from mqlake.store.delivery.transactions import EndStatus
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 16,

@@ -12,7 +12,7 @@ from mqlake.errors import DiskError, FormatError
 from mqlake.formats import index_file
 from mqlake.formats.java_string import index_key_hash
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.owned_index import OwnedIndex
+from mqlake.store.index.owned_index import OwnedIndex
 from tests.crash.clock import ManualClock
 from tests.jobs.model import read_index_files
 

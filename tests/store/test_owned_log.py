@@ -13,7 +13,7 @@ from mqlake.formats.file_name import segment_name
 from mqlake.formats.record import FRAME_SIZE
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.owned_log import NextFileError, OwnedCommitLog
+from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
 from mqlake.store.settings import StoreSettings
 from tests.crash.disk import RecordedDisk
 from tests.crash.faulty import Fault, FaultyDisk

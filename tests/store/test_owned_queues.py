@@ -10,8 +10,8 @@ from mqlake.errors import FormatError
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, QueueEntry
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.owned_queue import MOST_BLANKS
-from mqlake.store.owned_queues import OwnedQueues
+from mqlake.store.queues.owned_queue import MOST_BLANKS
+from mqlake.store.queues.owned_queues import OwnedQueues
 from tests.crash.disk import RecordedDisk
 from tests.crash.trace import Sync, SyncNames
 
@@ -159,7 +159,7 @@ def test_a_sync_covers_files_and_the_names_that_lead_to_them() -> None:
 def test_more_queues_than_files_may_be_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqlake.store.owned_queues._MOST_OPEN", 16)
+    monkeypatch.setattr("mqlake.store.queues.owned_queues._MOST_OPEN", 16)
     queues = make(tmp_path)
 
     for _ in range(2):

@@ -9,9 +9,9 @@ import pytest
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import checkpoint
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutStatus
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.put_result import PutStatus
 from mqlake.store.reader import StoreReader
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock

@@ -14,10 +14,10 @@ import pytest
 from mqlake.formats import checkpoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.abort_mark import mark_closed
-from mqlake.store.checkpoint_file import CheckpointFile, reached
-from mqlake.store.message import Message
-from mqlake.store.recovery import Recovered, recover
+from mqlake.store.append.message import Message
+from mqlake.store.recovery.abort_mark import mark_closed
+from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
+from mqlake.store.recovery.recovery import Recovered, recover
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk

@@ -11,9 +11,9 @@ import pytest
 from mqlake.errors import DiskError, StoreError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import DiskUsage
-from mqlake.store.message import Message
-from mqlake.store.owned_log import OwnedCommitLog
-from mqlake.store.retention import Retention
+from mqlake.store.append.message import Message
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Services
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mqlake.errors import StoreError
 from mqlake.storage.protocol import DiskUsage
-from mqlake.store.retention_plan import (
+from mqlake.store.retention.plan import (
     DerivedFile,
     LogFile,
     LogPlan,

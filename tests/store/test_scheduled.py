@@ -12,15 +12,15 @@ from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS, SCHEDULE_TOPIC
 from mqlake.formats.properties import decode_properties, encode_properties
 from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.delivery.schedule import Schedule, may_be_delayed
+from mqlake.store.delivery.scheduled import ScheduledMessages
+from mqlake.store.delivery.transaction_messages import HALF_TOPIC
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.put_result import PutResult, PutStatus
 from mqlake.store.reader import StoreReader
-from mqlake.store.schedule import Schedule, may_be_delayed
-from mqlake.store.scheduled import ScheduledMessages
 from mqlake.store.services import Services
 from mqlake.store.settings import FlushDiskType, StoreSettings
-from mqlake.store.transaction_messages import HALF_TOPIC
 from tests.crash.clock import ManualClock
 from tests.golden import store
 from tests.store.live_parts import NOW, LiveParts

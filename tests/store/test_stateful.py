@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mqlake.formats.message_batch import encode_batch
-from mqlake.store.message import Message, MessageBatch
+from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock

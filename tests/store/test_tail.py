@@ -14,10 +14,10 @@ import pytest
 
 from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.reads.tail import Following, follow_blocking
 from mqlake.store.settings import StoreSettings
-from mqlake.store.tail import Following, follow_blocking
 from tests.crash.clock import ManualClock
 
 SMALL = StoreSettings(

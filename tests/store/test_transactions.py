@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 from mqlake.formats.properties import decode_properties, encode_properties
 from mqlake.formats.record import Record
-from mqlake.store.message import Message
-from mqlake.store.put_result import PutResult, PutStatus
-from mqlake.store.reader import StoreReader
-from mqlake.store.schedule import Schedule
-from mqlake.store.services import Services
-from mqlake.store.settings import StoreSettings
-from mqlake.store.transaction_messages import (
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.delivery.schedule import Schedule
+from mqlake.store.delivery.transaction_messages import (
     DISCARDED_TOPIC,
     GROUP,
     HALF_TOPIC,
@@ -25,7 +22,10 @@ from mqlake.store.transaction_messages import (
     ended_by,
     half_of,
 )
-from mqlake.store.transactions import CheckBack, EndStatus, Transactions
+from mqlake.store.delivery.transactions import CheckBack, EndStatus, Transactions
+from mqlake.store.reader import StoreReader
+from mqlake.store.services import Services
+from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 from tests.golden import store
 from tests.store.live_parts import NOW, LiveParts

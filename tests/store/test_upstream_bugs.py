@@ -11,9 +11,9 @@ from mqlake.errors import DiskError
 from mqlake.formats import fastjson, index_file
 from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
 from mqlake.formats.consume_queue import encode as encode_entry
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutStatus
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.put_result import PutStatus
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mqlake.jobs.queue_runs import Queue
 from mqlake.jobs.source import Source
-from mqlake.store.queue_files import QueueFiles, queue_ids, topic_names
+from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
 
 LIGHT_PREFIX = "%LMQ%"  # RocketMQ: MixAll.LMQ_PREFIX
 

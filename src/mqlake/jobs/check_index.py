@@ -22,9 +22,9 @@ from mqlake.jobs.findings import EXAMPLES, EntryFindings
 from mqlake.jobs.intervals import Interval, Intervals
 from mqlake.jobs.log_bounds import LogBounds, Stretches
 from mqlake.storage.local import LocalDirectory
-from mqlake.store.index_files import IndexFiles
-from mqlake.store.log_scan import head_at
-from mqlake.store.segments import CommitLog
+from mqlake.store.index.index_files import IndexFiles
+from mqlake.store.log.scan import head_at
+from mqlake.store.log.segments import CommitLog
 
 _ENTRY = np.dtype(
     [("hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]

@@ -17,8 +17,8 @@ from mqlake.jobs.queue_bytes import QueueBytes
 from mqlake.jobs.queue_files import MAX_QUEUE_OFFSET
 from mqlake.jobs.queue_runs import Queue, Run
 from mqlake.storage.local import LocalDirectory
-from mqlake.store.log_scan import head_at
-from mqlake.store.segments import CommitLog
+from mqlake.store.log.scan import head_at
+from mqlake.store.log.segments import CommitLog
 
 _AT_ONCE = 1 << 16
 """Entries that are looked at together."""

@@ -8,16 +8,16 @@ from itertools import pairwise
 from mqlake.dispatch.gap import Gap
 from mqlake.formats.damage import Damage
 from mqlake.formats.record import FAULT_REASONS, Fault
-from mqlake.store.file_end import end_of_data
-from mqlake.store.log_end import find_end
-from mqlake.store.segments import CommitLog, Segment
+from mqlake.store.log.end import find_end
+from mqlake.store.log.file_end import end_of_data
+from mqlake.store.log.segments import CommitLog, Segment
 
 
 def log_end(log: CommitLog, gaps: Iterable[Gap], recovery_start: int) -> int:
     """Return the physical offset where RocketMQ's recovery ends the log.
 
     What lies behind it is lost to RocketMQ. Gaps before the place where recovery starts it does not
-    see, and a few kinds of gap it passes over: `mqlake.store.log_end` judges.
+    see, and a few kinds of gap it passes over: `mqlake.store.log.end` judges.
     """
     breaks = [a.end for a, b in pairwise(log.segments) if a.end != b.base]
     suspects = [gap.physical_offset for gap in gaps if gap.fault is not Fault.BLANK]

@@ -25,7 +25,7 @@ from mqlake.jobs.queue_runs import Queue
 from mqlake.jobs.source import Source
 from mqlake.jobs.splits import Job, clip, jobs_of, join_gaps, run_until_met
 from mqlake.jobs.stage_queues import QueueJob, QueuePart, build_queues
-from mqlake.store.segments import CommitLog
+from mqlake.store.log.segments import CommitLog
 
 _TOLERATED = 1024
 """Queue offsets that a queue may lack though no record is lost."""

@@ -11,7 +11,7 @@ from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.file_name import segment_name
 from mqlake.jobs.queue_runs import Queue
 from mqlake.storage.protocol import Directory, ReadableFile
-from mqlake.store.queue_files import QueueFile, QueueFiles
+from mqlake.store.queues.queue_files import QueueFile, QueueFiles
 
 _OPEN_QUEUES = 1024
 _OPEN_FILES = 64

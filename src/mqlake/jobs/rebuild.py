@@ -30,7 +30,7 @@ from mqlake.jobs.stage_queues import QueueJob, QueuePart
 from mqlake.jobs.swap import Exchange, require_empty
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import OwnerLock
-from mqlake.store.segments import CommitLog
+from mqlake.store.log.segments import CommitLog
 
 _BLANKS_ALLOWED = 1 << 20
 

@@ -12,9 +12,9 @@ from mqlake.formats.config import Topics
 from mqlake.formats.config.topics import QUEUE_TYPE
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local import LocalDirectory
-from mqlake.store.config_files import read_config
-from mqlake.store.log_end import last_segments_start
-from mqlake.store.segments import CommitLog
+from mqlake.store.config.config_files import read_config
+from mqlake.store.log.end import last_segments_start
+from mqlake.store.log.segments import CommitLog
 from mqlake.store.snapshot import Snapshot
 
 

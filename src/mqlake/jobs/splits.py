@@ -20,7 +20,7 @@ from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import segment_name
 from mqlake.storage.protocol import Directory, ReadableFile
-from mqlake.store.segments import CommitLog
+from mqlake.store.log.segments import CommitLog
 
 SMALLEST = 4 << 20
 """Bytes below which a task costs more than it saves."""

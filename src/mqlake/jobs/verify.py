@@ -34,8 +34,8 @@ from mqlake.jobs.queue_runs import Queue
 from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
 from mqlake.jobs.verify_splits import VerifyJob, VerifyPart, verify_splits
-from mqlake.store.queue_files import queue_ids, topic_names
-from mqlake.store.segments import CommitLog
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.queue_files import queue_ids, topic_names
 
 
 class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):

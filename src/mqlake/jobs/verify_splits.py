@@ -14,7 +14,7 @@ from mqlake.jobs.intervals import Interval
 from mqlake.jobs.queue_runs import Queue, QueueNames, runs
 from mqlake.jobs.splits import Scanned, Split, scan_of
 from mqlake.storage.local import LocalDirectory
-from mqlake.store.segments import CommitLog
+from mqlake.store.log.segments import CommitLog
 
 
 class VerifyJob(msgspec.Struct, frozen=True):

@@ -51,8 +51,8 @@ def messages(
 
 def _parts(store: Path) -> list[Part]:
     from mqlake.storage.local import LocalDirectory
+    from mqlake.store.log.segments import CommitLog
     from mqlake.store.reader import StoreReader
-    from mqlake.store.segments import CommitLog
 
     with StoreReader.open(store) as reader:
         end = reader.max_offset

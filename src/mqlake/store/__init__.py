@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mqlake.store.append.message import Message, MessageBatch
+    from mqlake.store.append.put_result import PutError, PutResult, PutStatus
     from mqlake.store.blocking import BlockingMessageStore
-    from mqlake.store.message import Message, MessageBatch
     from mqlake.store.message_store import MessageStore
-    from mqlake.store.put_result import PutError, PutResult, PutStatus
     from mqlake.store.reader import StoreReader
     from mqlake.store.settings import StoreSettings
 
@@ -30,12 +30,12 @@ __all__ = [
 
 _MODULES = {
     "BlockingMessageStore": "blocking",
-    "Message": "message",
-    "MessageBatch": "message",
+    "Message": "append.message",
+    "MessageBatch": "append.message",
     "MessageStore": "message_store",
-    "PutError": "put_result",
-    "PutResult": "put_result",
-    "PutStatus": "put_result",
+    "PutError": "append.put_result",
+    "PutResult": "append.put_result",
+    "PutStatus": "append.put_result",
     "StoreReader": "reader",
     "StoreSettings": "settings",
 }

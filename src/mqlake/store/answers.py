@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from mqlake.formats.record import Record
-from mqlake.store.live_reads import DEFAULT_LIMIT, LAST_TIME
-from mqlake.store.live_result import LiveGetResult
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.queues.time_search import Boundary
+from mqlake.store.reads.live_reads import DEFAULT_LIMIT, LAST_TIME
+from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import QueryResult, QueueRange
-from mqlake.store.time_search import Boundary
 
 
 class _Guarded(Protocol):

@@ -13,14 +13,14 @@ from mqlake.errors import DiskError
 from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
-from mqlake.store.message import Message, MessageBatch
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutError, PutResult, PutStatus
+from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.put_result import PutError, PutResult, PutStatus
-from mqlake.store.recovery import Progress
+from mqlake.store.reads.tail import follow_blocking
+from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import Job
 from mqlake.store.settings import StoreSettings, make_settings
-from mqlake.store.tail import follow_blocking
-from mqlake.store.transactions import Ended
 
 # Seconds after a put until it is dispatched, unless more puts bring that forward.
 _TICK = 0.001

@@ -10,8 +10,8 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.index_file import index_key
 from mqlake.formats.record import Record
 from mqlake.storage.protocol import Directory
-from mqlake.store.index_files import IndexFile, IndexFiles
-from mqlake.store.segments import CommitLog
+from mqlake.store.index.index_files import IndexFile, IndexFiles
+from mqlake.store.log.segments import CommitLog
 
 _LOOKED_AT = 64
 """Entries of an index file that are looked at, the last ones first."""

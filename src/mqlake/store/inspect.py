@@ -7,11 +7,11 @@ from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.formats.damage import Damage
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store import report
-from mqlake.store.beyond_end import find_good_records
-from mqlake.store.config_files import read_config
-from mqlake.store.file_end import end_of_data
-from mqlake.store.log_end import LogEnd, find_end, last_segments_start
-from mqlake.store.queue_files import QueueFiles, queue_ids
+from mqlake.store.config.config_files import read_config
+from mqlake.store.log.beyond_end import find_good_records
+from mqlake.store.log.end import LogEnd, find_end, last_segments_start
+from mqlake.store.log.file_end import end_of_data
+from mqlake.store.queues.queue_files import QueueFiles, queue_ids
 from mqlake.store.snapshot import Snapshot
 
 _CLEAN_ENDS = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)

@@ -17,21 +17,21 @@ from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.abort_mark import mark_closed
-from mqlake.store.append import Appender
-from mqlake.store.checkpoint_file import CheckpointFile, Reached, reached
-from mqlake.store.config_store import ConfigStore
-from mqlake.store.live_reads import Live, LiveReads
-from mqlake.store.message import Message, MessageBatch
+from mqlake.store.append.appender import Appender
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.delivery.schedule import Schedule, may_be_delayed
+from mqlake.store.delivery.scheduled import ScheduledMessages
+from mqlake.store.delivery.transactions import Transactions
 from mqlake.store.pending_sync import PendingSync
-from mqlake.store.put_result import PutResult
-from mqlake.store.recovery import Progress, Recovered, recover
-from mqlake.store.retention import Retention
-from mqlake.store.schedule import Schedule, may_be_delayed
-from mqlake.store.scheduled import ScheduledMessages
+from mqlake.store.reads.live_reads import Live, LiveReads
+from mqlake.store.recovery.abort_mark import mark_closed
+from mqlake.store.recovery.checkpoint_file import CheckpointFile, Reached, reached
+from mqlake.store.recovery.recovery import Progress, Recovered, recover
+from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Job, Service, Services
 from mqlake.store.settings import FlushDiskType, StoreSettings
-from mqlake.store.transactions import Transactions
 
 # Seconds after which a put dispatches by itself what was put since, where nothing else has: under
 # load a longer tick costs less a message.

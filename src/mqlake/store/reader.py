@@ -17,16 +17,18 @@ from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import Directory
-from mqlake.store import key_query, queue_read, segments, time_range
-from mqlake.store.index_files import IndexFiles
-from mqlake.store.key_query import TAG_TYPE, KeyQuery
-from mqlake.store.queue_files import queue_ids
+from mqlake.store.index import key_query
+from mqlake.store.index.index_files import IndexFiles
+from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
+from mqlake.store.log import segments
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues import queue_read, time_range
+from mqlake.store.queues.queue_files import queue_ids
+from mqlake.store.queues.tag_filter import TagFilter
+from mqlake.store.queues.time_range import TimeRange
+from mqlake.store.queues.time_search import Boundary, offset_by_time
 from mqlake.store.results import GetResult, QueryResult, QueueRange
-from mqlake.store.segments import CommitLog
 from mqlake.store.snapshot import Snapshot
-from mqlake.store.tag_filter import TagFilter
-from mqlake.store.time_range import TimeRange
-from mqlake.store.time_search import Boundary, offset_by_time
 
 if TYPE_CHECKING:
     from mqlake.store.report import StoreReport
@@ -211,7 +213,7 @@ class StoreReader:
 
     def _queues_without_files(self, topic: str, known: list[int]) -> set[int]:
         """Return the queues of a topic that may have messages, but have no files."""
-        from mqlake.store.config_files import MOST_QUEUES, queue_count
+        from mqlake.store.config.config_files import MOST_QUEUES, queue_count
 
         count = queue_count(self._directory, topic)
         undispatched = self._snapshot.undispatched.bounds

@@ -17,14 +17,14 @@ from mqlake.formats.dialect import Dialect
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import Directory
 from mqlake.store.detect import Detected, detect
-from mqlake.store.found_entries import Undispatched
-from mqlake.store.index_files import IndexFiles
-from mqlake.store.key_query import KeyScan
-from mqlake.store.log_end import LogEnd, find_end, last_written_start, recovery_start
-from mqlake.store.log_scan import Queue, head_of
-from mqlake.store.queue_files import QueueFiles, queue_ids, topic_names
-from mqlake.store.queue_view import QueueView
-from mqlake.store.segments import CommitLog
+from mqlake.store.index.found_entries import Undispatched
+from mqlake.store.index.index_files import IndexFiles
+from mqlake.store.index.key_query import KeyScan
+from mqlake.store.log.end import LogEnd, find_end, last_written_start, recovery_start
+from mqlake.store.log.scan import Queue, head_of
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
+from mqlake.store.queues.queue_view import QueueView
 
 ABORT_NAME = "abort"
 CHECKPOINT_NAME = "checkpoint"

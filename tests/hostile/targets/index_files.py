@@ -10,7 +10,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import index_file
 from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE
 from mqlake.storage.memory import MemoryDirectory
-from mqlake.store.index_files import IndexFiles
+from mqlake.store.index.index_files import IndexFiles
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.mutate import NUMBERS, change
 from tests.hostile.seeds import index_fields

@@ -20,10 +20,10 @@ from mqlake.spark.sink.commit import Epoch
 from mqlake.spark.sink.journal import Journal, read_journal
 from mqlake.storage import owner_lock
 from mqlake.storage.local import LocalDirectory
+from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
-from mqlake.store.config_store import ConfigStore
-from mqlake.store.message import Message
-from mqlake.store.owned_log import OwnedCommitLog
+from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.owned_store import OwnedStore
 from tests.golden import ROOT
 from tests.jobs.model import read_log

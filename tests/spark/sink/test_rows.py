@@ -14,8 +14,8 @@ from mqlake.formats.record import Record
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.sink import stage
+from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
-from mqlake.store.message import Message
 from tests.jobs.model import read_index_files, read_log, read_queue_files
 from tests.peer.workload import DELAYS, puts, to_message
 from tests.spark.sink.writing import SMALL, TYPES, to_batch, write

@@ -13,7 +13,7 @@ from mqlake.spark.sink.options import write_options
 from mqlake.spark.sink.stage import stage
 from mqlake.spark.sink.staged import Part
 from mqlake.spark.sink.target import largest_record
-from mqlake.store.message import Message
+from mqlake.store.append.message import Message
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 16,

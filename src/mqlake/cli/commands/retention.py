@@ -76,7 +76,7 @@ def retention(
 
     from mqlake.storage.local_owned import LocalOwnedDirectory
     from mqlake.storage.protocol import DiskUsage
-    from mqlake.store.retention_report import plan_store
+    from mqlake.store.retention.report import plan_store
 
     settings = _settings(config, override or [])
     directory = LocalOwnedDirectory(store)

@@ -13,7 +13,7 @@ from mqlake.cli.views.tables import NUMBER, TEXT, bad, good, named_values, note,
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.store.retention_report import RetentionReport, UnreadReport
+    from mqlake.store.retention.report import RetentionReport, UnreadReport
 
 NAME_LENGTH = 48
 REASONS = {

@@ -20,8 +20,8 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.source import Source, open_source
 from mqlake.kafka.owned_log_directory import OwnedLogDirectory
 from mqlake.kafka.owned_partition import OwnedPartition
-from mqlake.store import segments
-from mqlake.store.queue_files import topic_names
+from mqlake.store.log import segments
+from mqlake.store.queues.queue_files import topic_names
 
 BATCH_BYTES = 64 << 10
 BATCH_RECORDS = 1000

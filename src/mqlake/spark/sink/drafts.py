@@ -19,9 +19,9 @@ from mqlake.formats import sys_flag
 from mqlake.spark.sink.columns import take
 from mqlake.spark.sink.options import WriteOptions
 from mqlake.spark.sink.property_texts import property_texts
-from mqlake.store.append_checks import AppendChecks, Refusal
-from mqlake.store.message import Message
-from mqlake.store.schedule import Schedule
+from mqlake.store.append.checks import AppendChecks, Refusal
+from mqlake.store.append.message import Message
+from mqlake.store.delivery.schedule import Schedule
 
 _LEAD = 16  # kernels load whole words
 _NUMBERS = {

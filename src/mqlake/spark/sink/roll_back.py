@@ -7,10 +7,10 @@ from mqlake.errors import StoreError
 from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import LOCK_NAME
-from mqlake.store.abort_mark import mark_open
-from mqlake.store.owned_log import OwnedCommitLog
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.segments import CommitLog
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.segments import CommitLog
+from mqlake.store.recovery.abort_mark import mark_open
 from mqlake.store.settings import StoreSettings
 
 

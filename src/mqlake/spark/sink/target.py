@@ -9,8 +9,8 @@ from mqlake.formats import record
 from mqlake.spark.sink.journal import DIRECTORY, read_journal
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.owner_lock import LOCK_NAME
-from mqlake.store import segments
-from mqlake.store.segments import CommitLog
+from mqlake.store.log import segments
+from mqlake.store.log.segments import CommitLog
 from mqlake.store.settings import StoreSettings
 from mqlake.store.snapshot import ABORT_NAME, CHECKPOINT_NAME
 

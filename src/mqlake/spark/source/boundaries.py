@@ -12,8 +12,8 @@ from itertools import islice
 
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.spark.source.place import OpenStore
-from mqlake.store.log_scan import Head, Queue, head_at, head_of
-from mqlake.store.queue_files import QueueFiles, queue_ids, topic_names
+from mqlake.store.log.scan import Head, Queue, head_at, head_of
+from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
 
 _PILOTS = 4
 """Queues that are asked for boundaries: those with the most entries."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mqlake.store.log_scan import Queue
+from mqlake.store.log.scan import Queue
 
 MOST = (1 << 63) - 1
 

@@ -8,7 +8,7 @@ from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.spark.source.row_filter import RowFilter
 from mqlake.spark.source.stretches import Piece, Stretch, in_segments
-from mqlake.store.segments import CommitLog, Segment
+from mqlake.store.log.segments import CommitLog, Segment
 
 
 def cuts(log: CommitLog, stretch: Stretch, wanted: RowFilter, most: int) -> Iterator[int]:

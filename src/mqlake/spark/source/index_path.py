@@ -13,10 +13,10 @@ from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.conditions import Selection, key_texts, wants_topic
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join
-from mqlake.store.config_files import read_config
-from mqlake.store.index_files import IndexFiles
-from mqlake.store.log_scan import head_at
-from mqlake.store.queue_files import topic_names
+from mqlake.store.config.config_files import read_config
+from mqlake.store.index.index_files import IndexFiles
+from mqlake.store.log.scan import head_at
+from mqlake.store.queues.queue_files import topic_names
 
 _MOST_LOOKUPS = 20_000
 _MOST_FOUND = 100_000

@@ -12,7 +12,7 @@ from mqlake.spark.source.option_table import LATEST
 from mqlake.spark.source.queue_json import EARLIEST as EARLIEST_OFFSET
 from mqlake.spark.source.queue_json import LATEST as LATEST_OFFSET
 from mqlake.spark.source.queue_json import Numbers
-from mqlake.store.log_scan import Queue
+from mqlake.store.log.scan import Queue
 
 
 class Limit(msgspec.Struct, frozen=True):

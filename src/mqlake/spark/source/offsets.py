@@ -18,9 +18,9 @@ from mqlake.spark.source.log import logger
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.queue_json import EARLIEST, LATEST, Numbers
-from mqlake.store.log_scan import Queue
-from mqlake.store.queue_files import topic_names
-from mqlake.store.time_search import Boundary, offset_by_time
+from mqlake.store.log.scan import Queue
+from mqlake.store.queues.queue_files import topic_names
+from mqlake.store.queues.time_search import Boundary, offset_by_time
 
 log = logger()
 

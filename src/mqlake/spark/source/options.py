@@ -12,7 +12,7 @@ from mqlake.spark.source.columns import COLUMNS, check_columns
 from mqlake.spark.source.limits import Limit, check_limits, limit_of
 from mqlake.spark.source.option_parsing import parse_options
 from mqlake.spark.source.option_table import EARLIEST, LATEST, SOURCE_OPTIONS
-from mqlake.store.log_scan import Queue
+from mqlake.store.log.scan import Queue
 
 _STRATEGIES = ("assign", "subscribe", "subscribePattern")
 _CLUSTER = ("nameserver", "namesrvaddr")

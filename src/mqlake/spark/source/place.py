@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from mqlake.errors import StoreError
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import Directory
-from mqlake.store import segments
-from mqlake.store.segments import CommitLog
+from mqlake.store.log import segments
+from mqlake.store.log.segments import CommitLog
 from mqlake.store.snapshot import Snapshot
 
 

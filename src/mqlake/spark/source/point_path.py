@@ -8,7 +8,7 @@ from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.conditions import Selection, numbers, texts
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join
-from mqlake.store.log_scan import head_at
+from mqlake.store.log.scan import head_at
 
 
 def find(

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from mqlake.store.log_scan import Queue
+from mqlake.store.log.scan import Queue
 
 EARLIEST, LATEST = -2, -1
 """What stands for the first and for the next offset of a queue."""

@@ -19,8 +19,8 @@ from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.conditions import Selection, offsets_in, texts
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join
-from mqlake.store.log_scan import Queue
-from mqlake.store.queue_files import DIRECTORY, QueueFiles
+from mqlake.store.log.scan import Queue
+from mqlake.store.queues.queue_files import DIRECTORY, QueueFiles
 
 MOST_ENTRIES = 50_000_000
 """Beyond these, laying them out would take the driver too much memory: 17 bytes each, and twice."""

@@ -8,9 +8,9 @@ import msgspec
 
 from mqlake.formats.file_name import segment_name
 from mqlake.jobs.splits import LARGEST, SMALLEST
-from mqlake.store import segments
-from mqlake.store.log_scan import pieces
-from mqlake.store.segments import CommitLog
+from mqlake.store.log import segments
+from mqlake.store.log.scan import pieces
+from mqlake.store.log.segments import CommitLog
 
 Stretch = tuple[int, int]
 """Physical offsets [start, end): a record starts at `start`, and none goes on behind `end`."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from mqlake.formats.record import Fault
 from mqlake.spark.source.place import OpenStore, open_store
-from mqlake.store.log_end import find_end
+from mqlake.store.log.end import find_end
 
 _NOTHING_YET = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
 

@@ -1,0 +1,168 @@
+"""Append messages to the commit log: checks, queue offsets, records (docs/live-store.md).
+
+Upstream: `DefaultMessageStore.asyncPutMessage`, `CommitLog.asyncPutMessage`, `MessageExtEncoder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from struct import error as StructError  # noqa: N812
+from zlib import crc32
+
+from mqlake.errors import DiskError
+from mqlake.formats import record, sys_flag
+from mqlake.storage.clock import Clock
+from mqlake.store.append.checks import (
+    NO_HOST_BITS,
+    AppendChecks,
+    Refusal,
+    TopicPart,
+    encode_properties,
+    illegal,
+    wrong_type,
+)
+from mqlake.store.append.many import ManyRecords
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
+from mqlake.store.queues.queue_offsets import QueueOffsets
+from mqlake.store.settings import StoreSettings
+
+_HEADS = tuple(zip(record.HEADS, record.HEAD_SIZES, strict=True))
+_LENGTH = Struct(">H")
+_LENGTH_SIZE = _LENGTH.size
+_CRC_MASK = record.CRC_MASK
+_OK = PutStatus.PUT_OK
+_UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
+_NOT_APPENDING = -1
+_FEWEST_AT_ONCE = 8
+"""Fewer messages are put sooner one by one."""
+
+
+class Appender:
+    """Put messages at the end of a log.
+
+    What is refused, or fails, changes neither the log's end nor a queue offset, and is a result,
+    never raised. For one thread, except `answer_if_busy`.
+    """
+
+    def __init__(
+        self, log: OwnedCommitLog, offsets: QueueOffsets, settings: StoreSettings, clock: Clock
+    ) -> None:
+        self._log, self._table, self._clock = log, offsets.table, clock
+        self._longest_append = settings.os_page_cache_busy_time_out_mills
+        self._checks = AppendChecks(settings, log.largest_record)
+        self._many = ManyRecords(log, offsets, self._checks)
+        self._since = _NOT_APPENDING
+
+    def shut_down(self) -> None:
+        """Take no more messages."""
+        self._checks.shut_down()
+
+    def set_not_writable(self, reason: str | None) -> None:
+        """Take no messages, as the disk is full or has failed; None: take them again."""
+        self._checks.set_not_writable(reason)
+
+    def answer_if_busy(self, what: Message | MessageBatch) -> PutResult | None:
+        """Answer a put of another thread, which need not wait for this one where that takes long.
+
+        None where no append has been going on for longer than `osPageCacheBusyTimeOutMills`.
+        """
+        since = self._since
+        if since == _NOT_APPENDING or self._clock.milliseconds() - since <= self._longest_append:
+            return None
+        try:
+            self._topic(what.topic, what.queue_id)
+        except (Refusal, AttributeError, TypeError) as error:
+            return _answer(error, what)
+        return PutResult(PutStatus.OS_PAGE_CACHE_BUSY, reason="an earlier append is taking long")
+
+    def put(self, message: Message) -> PutResult:
+        """Append one message."""
+        try:
+            return self._put(message)
+        except (Refusal, DiskError, AttributeError, TypeError) as error:
+            return _answer(error, message)
+        finally:
+            self._since = _NOT_APPENDING
+
+    def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages of any topics and queues, each as `put` would, all at the same time."""
+        if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
+            return [self.put(message) for message in messages]
+        self._since = self._clock.milliseconds()
+        try:
+            return self._many.put(messages, self._since, self.put)
+        finally:
+            self._since = _NOT_APPENDING
+
+    def put_batch(self, batch: MessageBatch) -> PutResult:
+        """Append all messages of a batch, one behind the other in one file, or none of them."""
+        try:
+            topic = self._topic(batch.topic, batch.queue_id)
+            self._since = self._clock.milliseconds()
+            return self._many.put_batch(batch, topic, self._since)
+        except (Refusal, DiskError, AttributeError, TypeError) as error:
+            return _answer(error, batch)
+        finally:
+            self._since = _NOT_APPENDING
+
+    def _put(self, message: Message) -> PutResult:
+        queue = message.topic, message.queue_id
+        topic, body, checks = self._topic(*queue), message.body, self._checks
+        properties = encode_properties(message)
+        born_host, host_bits = checks.sender(message.born_host)
+        head, head_size = _HEADS[host_bits >> 4]
+        size = head_size + len(body) + len(topic.data) + _LENGTH_SIZE + len(properties)
+        checks.sizes(len(body), size)
+        flags = message.sys_flag & NO_HOST_BITS | host_bits
+        is_queued = not flags & _UNQUEUED_BIT
+        queue_offset = self._table.get(queue, 0) if is_queued else 0
+        now = self._since = self._clock.milliseconds()
+        physical_offset = self._log.offset_for(size)
+        try:
+            data = head.pack(
+                size,
+                topic.magic,
+                crc32(body) & _CRC_MASK,
+                queue[1],
+                message.flag,
+                queue_offset,
+                physical_offset,
+                flags,
+                message.born_timestamp or now,
+                born_host,
+                now,
+                checks.store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                len(body),
+            )
+        except StructError as error:
+            raise illegal(f"a value does not fit into its field: {error}") from None
+        length = _LENGTH.pack(len(properties))
+        self._log.append(b"".join((data, body, topic.data, length, properties)))
+        if is_queued:
+            self._table[queue] = queue_offset + 1
+        return PutResult(_OK, physical_offset, size, queue_offset, now, 1, checks.store_host)
+
+    def _topic(self, topic: str, queue_id: int) -> TopicPart:
+        if self._checks.refusal is not None:
+            raise Refusal(PutStatus.SERVICE_NOT_AVAILABLE, self._checks.refusal)
+        part = self._checks.topic(topic)
+        if queue_id < 0:
+            raise illegal(f"there is no queue {queue_id}")
+        return part
+
+
+def _answer(error: Exception, what: Message | MessageBatch) -> PutResult:
+    if isinstance(error, Refusal):
+        return error.result
+    if isinstance(error, NextFileError):
+        return PutResult(PutStatus.CREATE_MAPPED_FILE_FAILED, reason=str(error))
+    if isinstance(error, DiskError):
+        return PutResult(PutStatus.UNKNOWN_ERROR, reason=str(error))
+    if (reason := wrong_type(what)) is not None:
+        return illegal(reason).result
+    raise error

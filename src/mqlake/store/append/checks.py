@@ -1,0 +1,203 @@
+"""What is checked of a message before it is appended, and how it is refused.
+
+Upstream: `HookUtils.checkBeforePutMessage`, `DefaultMessageStore.asyncPutMessage`,
+`MessageExtEncoder.encode`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats import host, properties, record, sys_flag
+from mqlake.formats.file_name import MAX_NAME_BYTES, is_safe_topic
+from mqlake.formats.properties import MAX_LENGTH
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.settings import BrokerRole, StoreSettings
+
+_INNER_NUM, _INNER_BATCH = properties.INNER_NUM.encode(), sys_flag.INNER_BATCH
+_PAIR_END, _KEY_SEPARATOR = properties.PROPERTY_SEPARATOR, properties.KEY_SEPARATOR
+_KEYS, _TAGS, _DELAY = (
+    f"{name}{properties.NAME_VALUE_SEPARATOR}"
+    for name in (properties.KEYS, properties.TAGS, properties.DELAY)
+)
+NO_HOST_BITS = ~(sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6)
+_MOST_CACHED = 4096
+
+
+class Refusal(Exception):  # noqa: N818
+    """A message is not taken."""
+
+    def __init__(self, status: PutStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.result = PutResult(status, reason=reason)
+
+
+class TopicPart(NamedTuple):
+    """A topic as records hold it."""
+
+    magic: int
+    data: bytes
+    """The length, in one byte or (version 2) two, and the topic."""
+
+
+class Sender(NamedTuple):
+    """Who sent a message, as records hold it."""
+
+    host: bytes
+    """The born host: 8 or 20 bytes."""
+    host_bits: int
+    """Of the system flag: which hosts, born and store, are IPv6's."""
+
+
+class AppendChecks:
+    """What a store takes, and what it makes of the parts.
+
+    Attributes:
+        refusal: why no message at all is taken; None where they are.
+        longest_body: bytes.
+        store_host: 8 or 20 bytes.
+        topic: text → its part of a record; version 2 where it has more than 127 bytes. Raises
+            MESSAGE_ILLEGAL where it is too long, or nothing that a directory can be called.
+        sender: "address:port", or "" for the store itself → Sender. Raises MESSAGE_ILLEGAL.
+    """
+
+    def __init__(self, settings: StoreSettings, largest_record: int) -> None:
+        self._settings = settings
+        self._largest_record = largest_record
+        self._is_shut_down = False
+        self._not_writable: str | None = None
+        self.refusal: str | None = None
+        self.longest_body = settings.max_message_size
+        self.store_host = host.encode_host(_address(settings))
+        self._longest_topic = (
+            MAX_NAME_BYTES if settings.auto_message_version_on_topic_len else record.MAX_TOPIC_V1
+        )
+        self.topic = lru_cache(_MOST_CACHED)(self._encode_topic)
+        self.sender = lru_cache(_MOST_CACHED)(self._encode_sender)
+        self._update()
+
+    def shut_down(self) -> None:
+        """Take no more messages."""
+        self._is_shut_down = True
+        self._update()
+
+    def set_not_writable(self, reason: str | None) -> None:
+        """Take no messages for this reason; None: take them again."""
+        self._not_writable = reason
+        self._update()
+
+    def _update(self) -> None:
+        if self._is_shut_down:
+            self.refusal = "the store is shut down"
+        elif self._settings.broker_role is BrokerRole.SLAVE:
+            self.refusal = "this store is a slave's: put to its master"
+        else:
+            self.refusal = self._not_writable and f"the store is read-only: {self._not_writable}"
+
+    def _encode_topic(self, topic: str) -> TopicPart:
+        data = topic.encode("utf-8", "surrogatepass")
+        if len(data) > self._longest_topic:
+            raise illegal(f"the topic has {len(data)} bytes, more than {self._longest_topic}")
+        if not is_safe_topic(data):
+            raise illegal(f"not usable as a topic: {topic!r}")
+        if len(data) > record.MAX_TOPIC_V1:
+            return TopicPart(record.V2_MAGIC, len(data).to_bytes(2, "big") + data)
+        return TopicPart(record.V1_MAGIC, len(data).to_bytes(1, "big") + data)
+
+    def _encode_sender(self, born_host: str) -> Sender:
+        try:
+            data = host.encode_host(born_host) if born_host else self.store_host
+        except FormatError as error:
+            raise illegal(f"born host: {error}") from None
+        bits = _v6_bit(data, sys_flag.BORN_HOST_V6)
+        return Sender(data, bits | _v6_bit(self.store_host, sys_flag.STORE_HOST_V6))
+
+    def sizes(self, body: int, size: int) -> None:
+        """Check the bytes of a body, and those of its record or of all records of a batch.
+
+        Raises:
+            Refusal: MESSAGE_ILLEGAL: too many.
+        """
+        if body > self.longest_body:
+            most = self.longest_body
+            raise illegal(f"the body has {body} bytes, more than maxMessageSize, {most}")
+        if size > self._largest_record:
+            raise illegal(f"{size} bytes do not fit in one file of the commit log")
+
+
+def encode_properties(message: Message) -> bytes:
+    """Return a message's properties as they are stored.
+
+    Raises:
+        Refusal: MESSAGE_ILLEGAL: not storable, or those of an inner batch, which needs another
+            kind of queue; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes.
+    """
+    if message.sys_flag & _INNER_BATCH:
+        raise _inner_batch()
+    data = message.encoded_properties
+    try:
+        if data is None:
+            data = _encode_attributes(message)
+        elif _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
+            raise _inner_batch()
+    except (FormatError, UnicodeEncodeError) as error:
+        raise illegal(f"properties: {error}") from None
+    if len(data) > MAX_LENGTH:
+        raise Refusal(
+            PutStatus.PROPERTIES_SIZE_EXCEEDED,
+            f"the properties take {len(data)} bytes, more than {MAX_LENGTH}",
+        )
+    return data
+
+
+def _encode_attributes(message: Message) -> bytes:
+    keys, tags = message.keys, message.tags
+    if not isinstance(keys, str):
+        keys = _KEY_SEPARATOR.join(keys)
+    text = f"{_KEYS}{keys}{_PAIR_END}" if keys else ""
+    if tags:
+        text = f"{text}{_TAGS}{tags}{_PAIR_END}"
+    if _PAIR_END in keys or (tags and _PAIR_END in tags):
+        raise FormatError("neither tags nor keys can hold the character U+0002")
+    if message.delay_level:
+        text = f"{text}{_DELAY}{message.delay_level}{_PAIR_END}"
+    if not message.properties:
+        return text.encode()
+    if properties.INNER_NUM in message.properties:
+        raise _inner_batch()
+    # Of equal names readers take the last.
+    return properties.encode_pairs(message.properties) + text.encode()
+
+
+def _inner_batch() -> Refusal:
+    return illegal("inner batches need batch consume queues, which this store does not have")
+
+
+def wrong_type(what: Message | MessageBatch) -> str | None:
+    """Return which field has another type than it is declared with; None for none."""
+    try:
+        values = msgspec.structs.asdict(what)
+        packed = list(values.values()) if isinstance(what, Message) else values
+        msgspec.convert(packed, type(what), builtin_types=(bytes, bytearray, memoryview))
+    except (TypeError, msgspec.ValidationError) as error:
+        return str(error)
+    return None
+
+
+def illegal(reason: str) -> Refusal:
+    """Return the refusal of a message that no store would take."""
+    return Refusal(PutStatus.MESSAGE_ILLEGAL, reason)
+
+
+def _v6_bit(data: bytes, bit: int) -> int:
+    return bit if len(data) == host.V6_SIZE else 0
+
+
+def _address(settings: StoreSettings) -> str:
+    address = settings.broker_ip1
+    return f"{f'[{address}]' if ':' in address else address}:{settings.listen_port}"

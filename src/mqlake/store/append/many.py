@@ -1,0 +1,212 @@
+"""Append many messages, or a batch, with one kernel call (`mqlake.dispatch.encode`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import repeat
+
+import numpy as np
+
+from mqlake.dispatch import encode
+from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.drafts import Drafts, Routes, Rows
+from mqlake.dispatch.encode import QueueRoute
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.errors import DiskError, FormatError
+from mqlake.formats import properties, record, sys_flag
+from mqlake.formats.file_name import MAX_NAME_BYTES
+from mqlake.formats.message_batch import decode_batch
+from mqlake.store.append.checks import AppendChecks, Refusal, TopicPart, illegal
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.queue_offsets import QueueOffsets
+
+_LENGTH_SIZE = 2
+# Bytes that a record may have beyond its packed message.
+_MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64
+
+# Bytes of scratch that are kept from one call to the next.
+_MOST_KEPT = 1 << 20
+
+PutOne = Callable[[Message], PutResult]
+
+
+class ManyRecords:
+    """Put messages at the end of a log, many at once."""
+
+    def __init__(self, log: OwnedCommitLog, offsets: QueueOffsets, checks: AppendChecks) -> None:
+        self._log, self._table, self._checks = log, offsets.table, checks
+        self._scratch: Bytes = np.empty(0, np.uint8)
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return load()
+
+    def put(self, messages: Sequence[Message], now: int, put_one: PutOne) -> list[PutResult]:
+        """Append messages, those with something unusual about them through `put_one`.
+
+        So go those which the kernel does not take: what is to be refused, what begins the next
+        file, rare types.
+        """
+        try:
+            drafted = encode.draft_messages(messages, self._checks.longest_body, self._kernel)
+        except (TypeError, ValueError, OverflowError):
+            return [put_one(message) for message in messages]
+        firsts = [messages[row] for row in drafted.queue_rows]
+        queues = {(message.topic, message.queue_id): at for at, message in enumerate(firsts)}
+        hosts = [self._born_host(messages[row].born_host) for row in drafted.host_rows]
+        routes = encode.make_routes(
+            [self._queue(*queue) for queue in queues], [*hosts, self._checks.store_host]
+        )
+        return self._put(messages, drafted.drafts, queues, routes, now, put_one)
+
+    def _put(
+        self,
+        messages: Sequence[Message],
+        drafts: Drafts,
+        queues: dict[tuple[str, int], int],
+        routes: Routes,
+        now: int,
+        put_one: PutOne,
+    ) -> list[PutResult]:
+        results: list[PutResult] = []
+        names, next_offsets = list(queues), routes.queues["next_offset"]
+
+        def note(numbers: Iterable[int]) -> None:
+            for number in numbers:
+                if next_offset := int(next_offsets[number]):
+                    self._table[names[number]] = next_offset
+
+        try:
+            while True:
+                first = len(results)
+                reached = self._write(drafts, first, routes, now)
+                results += self._results(drafts.rows[first:reached], now)
+                if reached == len(messages):
+                    return results
+                message = messages[reached]
+                number = _number(queues, message)
+                if number is None:
+                    results.append(put_one(message))
+                else:
+                    note([number])
+                    results.append(put_one(message))
+                    next_offsets[number] = self._table.get(names[number], 0)
+        finally:
+            note(range(len(names)))
+
+    def put_batch(self, batch: MessageBatch, topic: TopicPart, now: int) -> PutResult:
+        """Append all messages of a batch in one file.
+
+        Raises:
+            Refusal: MESSAGE_ILLEGAL: malformed, empty, too large, of a kind that cannot be one.
+            DiskError: no room on the disk, or no next file.
+        """
+        drafts, queue = self._draft(batch), (batch.topic, batch.queue_id)
+        sender = self._checks.sender(batch.born_host)
+        rows, store_host = drafts.rows, self._checks.store_host
+        count = len(rows)
+        total = int(rows["body_length"].sum(dtype=np.int64) + rows["properties_length"].sum())
+        each = record.HEAD_SIZES[sender.host_bits >> 4] + len(topic.data) + _LENGTH_SIZE
+        total += count * each
+        self._checks.sizes(len(batch.body), total)
+        queue_offset = self._table.get(queue, 0)
+        routes = encode.make_routes(
+            [QueueRoute(queue_offset, topic.magic, topic.data)], [sender.host, store_host]
+        )
+        self._log.make_room(total)
+        written = self._write(drafts, 0, routes, now)
+        assert written == count
+        self._table[queue] = queue_offset + count
+        offsets = rows["physical_offset"].tolist()
+        return PutResult(
+            PutStatus.PUT_OK, offsets[0], total, queue_offset, now, count, store_host, offsets
+        )
+
+    def _draft(self, batch: MessageBatch) -> Drafts:
+        if batch.sys_flag & (sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH):
+            raise illegal("a batch can be neither part of a transaction nor an inner batch")
+        if properties.DELAY in properties.decode_properties(batch.encoded_properties or b""):
+            raise illegal("a batch cannot be delayed")
+        self._checks.sizes(len(batch.body), 0)
+        drafts = encode.draft_batch(batch.body, self._kernel)
+        if drafts is None:
+            raise illegal(_fault(batch.body))
+        if not len(drafts.rows):
+            raise illegal("the batch holds no message")
+        try:
+            for name in ("queue_id", "sys_flag", "born_timestamp", "reconsume_times"):
+                drafts.rows[name] = getattr(batch, name)
+        except OverflowError as error:
+            raise illegal(f"a value does not fit into its field: {error}") from None
+        return drafts
+
+    def _write(self, drafts: Drafts, first: int, routes: Routes, now: int) -> int:
+        """Write drafts from row `first` on into the current file; return the row that is next."""
+        log, count = self._log, len(drafts.rows)
+        most = len(drafts.source) + (count - first) * _MOST_BESIDES
+        room = 0
+        with suppress(DiskError):  # what is put one by one says why
+            room = log.room_for(most)
+        if not room:
+            return first
+        scratch = self._scratch_of(room)
+        reached, end = encode.write_records(
+            scratch, 0, room, log.end, drafts, first, routes, now, self._kernel
+        )
+        if end:
+            # Not written in place: `append` alone knows an order that a crash may cut anywhere.
+            log.append(scratch[:end].data)
+        return reached
+
+    def _scratch_of(self, size: int) -> Bytes:
+        if size > _MOST_KEPT:
+            return np.empty(size, np.uint8)
+        if len(self._scratch) < size:
+            self._scratch = np.empty(size, np.uint8)
+        return self._scratch
+
+    def _results(self, rows: Rows, now: int) -> list[PutResult]:
+        return list(
+            map(
+                PutResult,
+                repeat(PutStatus.PUT_OK),
+                rows["physical_offset"].tolist(),
+                rows["size"].tolist(),
+                rows["queue_offset"].tolist(),
+                repeat(now),
+                repeat(1),
+                repeat(self._checks.store_host),
+            )
+        )
+
+    def _queue(self, topic: str, queue_id: int) -> QueueRoute:
+        try:
+            part = self._checks.topic(topic)
+        except Refusal:
+            return QueueRoute(0, 0, None)
+        return QueueRoute(self._table.get((topic, queue_id), 0), part.magic, part.data)
+
+    def _born_host(self, text: str) -> bytes | None:
+        try:
+            return self._checks.sender(text).host
+        except Refusal:
+            return None
+
+
+def _number(queues: dict[tuple[str, int], int], message: Message) -> int | None:
+    try:
+        return queues.get((message.topic, message.queue_id))
+    except (AttributeError, TypeError):  # no message, or fields of other types
+        return None
+
+
+def _fault(body: bytes) -> str:
+    try:
+        list(decode_batch(body))
+    except FormatError as error:
+        return str(error)
+    raise AssertionError("the kernels refuse what the format allows")

@@ -1,0 +1,118 @@
+"""The tables of topics and of consumer groups: named entries of a configuration file.
+
+RocketMQ: `TopicConfigManager`, `SubscriptionGroupManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar, cast
+
+import msgspec
+
+from mqlake.formats.config import DataVersion, SubscriptionGroups, Topics
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topics import Topic
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.config.config_file import C, ConfigFile, ConfigWrite, Fields
+
+E = TypeVar("E", bound=msgspec.Struct)
+
+
+class ConfigEntries(Generic[C, E]):
+    """Entries by name. Every change counts in the file's version; `write` keeps them."""
+
+    def __init__(self, file: ConfigFile[C], table: str, entries: dict[str, E]) -> None:
+        self._file, self._table, self._entries = file, table, dict(entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    @property
+    def version(self) -> DataVersion:
+        """How often the table was changed, and when last."""
+        return self._file.version
+
+    def get(self, name: str) -> E | None:
+        """Return an entry, None where there is none of this name."""
+        return self._entries.get(name)
+
+    def remove(self, name: str) -> bool:
+        """Remove an entry; say whether there was one."""
+        if self._entries.pop(name, None) is None:
+            return False
+        self._file.next_version()
+        return True
+
+    def write(self) -> ConfigWrite | None:
+        """Return what writes the file, None if it lacks nothing."""
+        if not self._file.changed:
+            return None
+        old = self._file.fields.get(self._table)
+        stored = cast("dict[str, Fields | None]", old) if isinstance(old, dict) else {}
+        entries = {name: _merged(e, stored.get(name) or {}) for name, e in self._entries.items()}
+        return self._file.write({self._table: entries})
+
+    def _put(self, name: str, entry: E) -> None:
+        if self._entries.get(name) != entry:
+            self._entries[name] = entry
+            self._file.next_version()
+
+
+class TopicTable(ConfigEntries[Topics, Topic]):
+    """The topics of a store: `config/topics.json`."""
+
+    def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
+        file = ConfigFile(directory, Topics, clock)
+        super().__init__(file, "topicConfigTable", file.known.topic_config_table)
+
+    def put(self, topic: Topic) -> None:
+        """Make or change a topic."""
+        self._put(topic.topic_name, topic)
+
+    def ensure(self, name: str, queues: int) -> Topic:
+        """Return a topic, made with so many queues to read and write where there is none."""
+        found = self.get(name)
+        if found is None:
+            found = Topic(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+            self.put(found)
+        return found
+
+
+class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
+    """The consumer groups of a store: `config/subscriptionGroup.json`."""
+
+    def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
+        file = ConfigFile(directory, SubscriptionGroups, clock)
+        file.fields.setdefault("forbiddenTable", {})
+        super().__init__(file, "subscriptionGroupTable", file.known.subscription_group_table)
+
+    def put(self, group: SubscriptionGroup) -> None:
+        """Make or change a consumer group."""
+        self._put(group.group_name, group)
+
+
+def _merged(entry: msgspec.Struct, stored: Fields) -> Fields:
+    """Return the members of an entry, with those of the file that this release does not know.
+
+    What is not set is left out, as fastjson leaves out null.
+    """
+    known = cast("Fields", msgspec.to_builtins(entry))
+    unknown = {name: value for name, value in stored.items() if name not in known}
+    given = {name: _without_nulls(value) for name, value in known.items() if value is not None}
+    given = {name: value for name, value in given.items() if value != [] or name in stored}
+    return dict(sorted({**unknown, **given}.items()))
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        items = cast("Fields", value).items()
+        return {name: _without_nulls(item) for name, item in items if item is not None}
+    return value

@@ -1,0 +1,163 @@
+"""One file of a store's `config` directory, owned: loaded once, written when it has changed.
+
+What this release does not know stays in the file. RocketMQ: `ConfigManager`, `DataVersion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar, cast
+
+import msgspec
+
+from mqlake.errors import DiskError, FormatError, StoreError
+from mqlake.formats import fastjson
+from mqlake.formats.config import Config, DataVersion, convert
+from mqlake.storage.clock import Clock
+from mqlake.storage.durable import make_directories, replace_file
+from mqlake.storage.protocol import Directory, OwnedDirectory
+from mqlake.store.config.config_files import DIRECTORY
+
+BACKUP = ".bak"
+
+Fields = dict[str, object]
+"""A JSON object's members by name."""
+
+
+class VersionedConfig(Config, Protocol):
+    """A Struct for a configuration file that counts its changes."""
+
+    @property
+    def data_version(self) -> DataVersion:
+        """How often the table was changed."""
+        ...
+
+
+C = TypeVar("C", bound=VersionedConfig)
+
+
+class ConfigFile(Generic[C]):
+    """A configuration file that this process alone writes.
+
+    Attributes:
+        known: what the file held when it was loaded; defaults where there was none.
+        fields: all members of its object, also those that `known` has no place for.
+        version: counts the changes of the table.
+        failure: why the last attempt to write it failed; None after one that did not.
+
+    Raises:
+        StoreError: the file and its backup are both damaged, or cannot be read.
+    """
+
+    def __init__(self, directory: OwnedDirectory, kind: type[C], clock: Clock) -> None:
+        self._directory, self._clock = directory, clock
+        self._path = f"{DIRECTORY}/{kind.file_name}"
+        found = _load(directory, self._path, kind)
+        self.known, self.fields, self._has_good_file = found or (convert({}, kind), {}, True)
+        is_counted = self.known.data_version != DataVersion()
+        now = clock.milliseconds()
+        self.version = self.known.data_version if is_counted else DataVersion(timestamp=now)
+        self.failure: DiskError | None = None
+        self._changes = self._written = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file lacks something."""
+        return self._changes != self._written
+
+    def change(self) -> None:
+        """Note that the file lacks something."""
+        self._changes += 1
+
+    def next_version(self) -> None:
+        """Count a change, and note that the file lacks it."""
+        self.version = DataVersion(self.version.counter + 1, 0, self._clock.milliseconds())
+        self.change()
+
+    def write(self, tables: Mapping[str, object]) -> ConfigWrite:
+        """Return what writes the file anew, its old content becoming the backup.
+
+        Args:
+            tables: members that replace those of the file, under the file's names.
+        """
+        changes = self._changes
+        version = msgspec.to_builtins(self.version)
+        self.fields = {**self.fields, **tables, "dataVersion": version}
+        data = fastjson.dumps(dict(sorted(self.fields.items()))).encode("utf-8", "replace")
+        # A file that could not be loaded must not take the place of the backup that could.
+        backup = self._path + BACKUP if self._has_good_file else None
+
+        def done(failure: DiskError | None) -> None:
+            self.failure = failure
+            if failure is None:
+                self._has_good_file, self._written = True, changes
+
+        return ConfigWrite(self._directory, self._path, data, backup, done)
+
+
+@dataclass
+class ConfigWrite:
+    """The new content of a configuration file, on its way to the disk.
+
+    Made in the store's thread; `run` in any thread; `done` in the store's thread again. A disk that
+    refuses the file raises nothing: the table still counts as changed, and the next write tries
+    again, on a file of its own.
+    """
+
+    directory: OwnedDirectory
+    path: str
+    data: bytes
+    backup: str | None
+    note: Callable[[DiskError | None], None]
+    failure: DiskError | None = None
+
+    def run(self) -> None:
+        """Write it; return once it is on the disk, or was refused."""
+        try:
+            make_directories(self.directory, DIRECTORY)
+            replace_file(self.directory, self.path, self.data, backup=self.backup)
+        except DiskError as error:
+            self.failure = error
+
+    def done(self) -> None:
+        """Note whether it was written."""
+        self.note(self.failure)
+
+    def complete(self) -> None:
+        """Do all steps here.
+
+        Raises:
+            DiskError: the system refused it; the old content is still there.
+        """
+        self.run()
+        self.done()
+        if self.failure is not None:
+            raise self.failure
+
+
+def _load(directory: Directory, path: str, kind: type[C]) -> tuple[C, Fields, bool] | None:
+    """Return what is known, all fields, and whether they are the file's own, not its backup's."""
+    damage: FormatError | None = None
+    for name in (path, path + BACKUP):
+        if content := _read(directory, name):
+            try:
+                value = fastjson.loads(content)
+                known = convert(value, kind)
+                return known, cast("Fields", value), name == path
+            except FormatError as error:
+                damage = damage or error
+    if damage is not None:
+        where = directory.describe(path)
+        raise StoreError(f"{where}: {damage}, and no good backup; put back a copy, or remove it")
+    return None
+
+
+def _read(directory: Directory, path: str) -> bytes:
+    if not directory.exists(path):
+        return b""
+    file = directory.open(path)
+    try:
+        return file.read(0, file.size)
+    finally:
+        file.close()

@@ -1,0 +1,63 @@
+"""The tables that a broker keeps in `config/`, in memory and on the disk.
+
+Files of the directory that are not named here are left alone. RocketMQ: `BrokerController`, which
+persists them at these intervals.
+"""
+
+from __future__ import annotations
+
+from mqlake.errors import DiskError
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.config.config_entries import GroupTable, TopicTable
+from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from mqlake.store.config.delay_offsets import DelayOffsetTable
+from mqlake.store.services import Service
+from mqlake.store.settings import StoreSettings
+
+# Milliseconds. Topics and groups change seldom, and who changed them wants them kept.
+_SOON = 100
+
+
+class ConfigStore:
+    """Topics, consumer groups, consumer offsets and delay offsets of one store.
+
+    Raises:
+        StoreError: a file and its backup are both damaged, or cannot be read.
+    """
+
+    def __init__(self, directory: OwnedDirectory, settings: StoreSettings, clock: Clock) -> None:
+        self._settings = settings
+        self.topics = TopicTable(directory, clock)
+        self.groups = GroupTable(directory, clock)
+        self.consumer_offsets = ConsumerOffsetTable(directory, clock)
+        self.delay_offsets = DelayOffsetTable(directory, clock)
+
+    def services(self) -> list[Service]:
+        """Return what writes each table in its interval, if it has changed.
+
+        A table that the disk refuses stays changed, and its interval tries it again.
+        """
+        settings = self._settings
+        return [
+            Service(_SOON, self.topics.write),
+            Service(_SOON, self.groups.write),
+            Service(settings.flush_consumer_offset_interval, self.consumer_offsets.write),
+            Service(settings.flush_delay_offset_interval, self.delay_offsets.write),
+        ]
+
+    def persist(self) -> None:
+        """Write all tables that have changed; return once they are on the disk.
+
+        Raises:
+            DiskError: the system refused one; all others were written.
+        """
+        failures: list[DiskError] = []
+        for table in (self.topics, self.groups, self.consumer_offsets, self.delay_offsets):
+            try:
+                if (pending := table.write()) is not None:
+                    pending.complete()
+            except DiskError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]

@@ -1,0 +1,46 @@
+"""How far each delay level was delivered: `config/delayOffset.json`.
+
+RocketMQ: `ScheduleMessageService` (`offsetTable`).
+"""
+
+from __future__ import annotations
+
+from mqlake.formats.config import DataVersion, DelayOffsets
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.config.config_file import ConfigFile, ConfigWrite
+
+CHANGES_A_VERSION = 200
+"""So many changes count as one of the table (`delayOffsetUpdateVersionStep`)."""
+
+
+class DelayOffsetTable:
+    """Queue offsets by delay level, 1 the first; `write` keeps them."""
+
+    def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
+        self._file = ConfigFile(directory, DelayOffsets, clock)
+        self._offsets: dict[int, int] = self._file.known.offset_table
+        self._changes = 0
+
+    @property
+    def version(self) -> DataVersion:
+        """How often the table was changed, and when last."""
+        return self._file.version
+
+    def get(self, level: int) -> int | None:
+        """Return the queue offset of the first message not delivered, None before the first."""
+        return self._offsets.get(level)
+
+    def set(self, level: int, offset: int) -> None:
+        """Set the queue offset of the first message of a level that was not delivered."""
+        if self._offsets.get(level) == offset:
+            return
+        self._offsets[level] = offset
+        self._file.change()
+        self._changes += 1
+        if self._changes % CHANGES_A_VERSION == 0:
+            self._file.next_version()
+
+    def write(self) -> ConfigWrite | None:
+        """Return what writes the file, None if it lacks nothing."""
+        return self._file.write({"offsetTable": self._offsets}) if self._file.changed else None

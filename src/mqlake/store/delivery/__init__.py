@@ -1,0 +1,1 @@
+"""Messages that reach consumers later: when they are due, when they are committed."""

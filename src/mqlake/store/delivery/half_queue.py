@@ -1,0 +1,112 @@
+"""The halves of one queue: which of them have ended, and how far both queues are done with.
+
+RocketMQ: `TransactionalMessageServiceImpl` (`fillOpRemoveMap`, `calculateOpOffset`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mqlake.formats.consume_queue import ENTRY, QueueEntry
+from mqlake.formats.record import Record
+from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from mqlake.store.delivery.after_flush import AfterFlush
+from mqlake.store.delivery.put_again import read_entry
+from mqlake.store.delivery.transaction_messages import GROUP, HALF_TOPIC, OP_TOPIC, ended_by
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+
+_OPS_A_READ = 256
+
+
+class _Op(NamedTuple):
+    """A message of the op queue; done with once the halves are looked through up to `until`.
+
+    All copies that were made before it was read lie before `until`, whatever they are copies of.
+    """
+
+    queue_offset: int
+    until: int
+    ended: list[int]
+
+
+class HalfQueue:
+    """One queue of halves, and the op queue beside it.
+
+    Attributes:
+        position: queue offset of the first half that is not done with.
+        ended: queue offsets of halves that have ended, as long as they matter.
+    """
+
+    def __init__(
+        self,
+        log: OwnedCommitLog,
+        queues: OwnedQueues,
+        offsets: ConsumerOffsetTable,
+        queue_id: int,
+    ) -> None:
+        self._log, self._queues, self._offsets = log, queues, offsets
+        self.queue_id = queue_id
+        self.position = self._start(HALF_TOPIC)
+        self.ended: set[int] = set()
+        self._ops: deque[_Op] = deque()
+        self._ops_read = self._start(OP_TOPIC)
+        self._kept = AfterFlush[tuple[int, int]]()
+        self._last = self.position, self._ops_read
+
+    @property
+    def end(self) -> int:
+        """Queue offset behind the last half that has been dispatched."""
+        return self._queues.max_offset(HALF_TOPIC, self.queue_id)
+
+    def half(self, queue_offset: int) -> Record | None:
+        """Return a half, None where there is no good record."""
+        found = list(self._records(HALF_TOPIC, queue_offset, 1))
+        return found[0][1] if found else None
+
+    def read_ops(self) -> None:
+        """Take what ended since the last call."""
+        end = self._queues.max_offset(OP_TOPIC, self.queue_id)
+        while self._ops_read < end:
+            start = max(self._ops_read, self._queues.min_offset(OP_TOPIC, self.queue_id))
+            self._ops_read = min(start + _OPS_A_READ, end)
+            count = self._ops_read - start
+            for queue_offset, record in self._records(OP_TOPIC, start, count):
+                ended = ended_by(record) if record else []
+                self.ended.update(ended)
+                self._ops.append(_Op(queue_offset, self.end, ended))
+
+    def skip_removed(self) -> None:
+        """Go over halves that retention removed."""
+        first = self._queues.min_offset(HALF_TOPIC, self.queue_id)
+        self.position = max(self.position, first)
+
+    def forget_done(self) -> None:
+        """Drop the ops that no half can be waiting for any more; remember how far all is done."""
+        while self._ops and self._ops[0].until <= self.position:
+            self.ended.difference_update(self._ops.popleft().ended)
+        op_position = self._ops[0].queue_offset if self._ops else self._ops_read
+        if (self.position, op_position) != self._last:
+            self._last = self.position, op_position
+            self._kept.add(self._log.end, self._last)
+
+    def keep(self) -> None:
+        """Commit the offsets up to which everything is on the disk."""
+        kept = self._kept.take(self._log.flushed)
+        if kept is not None:
+            self._offsets.commit(GROUP, HALF_TOPIC, self.queue_id, kept[0])
+            self._offsets.commit(GROUP, OP_TOPIC, self.queue_id, kept[1])
+
+    def _start(self, topic: str) -> int:
+        known = self._offsets.query(GROUP, topic, self.queue_id)
+        if known is None:
+            return self._queues.min_offset(topic, self.queue_id)
+        return min(known, self._queues.max_offset(topic, self.queue_id))
+
+    def _records(self, topic: str, start: int, count: int) -> Iterator[tuple[int, Record | None]]:
+        data = self._queues.entries(topic, self.queue_id, start, count)
+        for number, entry in enumerate(ENTRY.iter_unpack(data)):
+            stored = read_entry(self._log, QueueEntry(*entry))
+            yield start + number, stored.record if stored else None

@@ -1,0 +1,82 @@
+"""Messages of the log that are put once more: delayed ones when due, halves when settled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.formats import record
+from mqlake.formats.consume_queue import QueueEntry
+from mqlake.formats.file_name import is_safe_topic
+from mqlake.formats.properties import REAL_QID, REAL_TOPIC
+from mqlake.formats.record import MAX_TOPIC_V1, Record
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.settings import StoreSettings
+
+Put = Callable[[Message], PutResult]
+"""Append a message; a refusal is a result too."""
+
+_QUEUE_ID = re.compile("[0-9]{1,9}")
+_NEVER_TAKEN = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+
+
+class Stored(NamedTuple):
+    """A record, and its properties as they are in it."""
+
+    record: Record
+    properties: bytes
+
+
+def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
+    """Return what a queue entry points to, None where there is no good record."""
+    try:
+        data = log.read(entry.physical_offset, entry.size)
+        found = record.decode(data)
+    except (FormatError, StoreError):
+        return None
+    _, layout = record.check(data, 0, len(data), crc=False)
+    if layout is None or found.physical_offset != entry.physical_offset:
+        return None
+    start = layout.properties_at
+    return Stored(found, bytes(data[start : start + layout.properties_length]))
+
+
+def message_of(
+    found: Record, topic: str, queue_id: int, properties: bytes, sys_flag: int
+) -> Message:
+    """Return a message with the body, the flag and the origin of a record."""
+    return Message(
+        topic=topic,
+        body=found.body,
+        queue_id=queue_id,
+        flag=found.flag,
+        sys_flag=sys_flag,
+        born_timestamp=found.born_timestamp,
+        born_host=found.born_host,
+        reconsume_times=found.reconsume_times,
+        encoded_properties=properties,
+    )
+
+
+def real_queue(properties: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the topic and the queue that a message was sent to, None where it does not say."""
+    topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QID, "")
+    if not topic or not _QUEUE_ID.fullmatch(queue_id):
+        return None
+    return topic, int(queue_id)
+
+
+def is_usable_topic(topic: str, settings: StoreSettings) -> bool:
+    """Say whether messages of a topic are taken; what is put under another one asks here."""
+    data = topic.encode("utf-8", "surrogatepass")
+    is_short = len(data) <= MAX_TOPIC_V1 or settings.auto_message_version_on_topic_len
+    return is_short and is_safe_topic(data)
+
+
+def is_hopeless(result: PutResult) -> bool:
+    """Say whether a message was refused for what it is, so that it would be again."""
+    return result.status in _NEVER_TAKEN

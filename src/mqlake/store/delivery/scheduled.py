@@ -1,0 +1,165 @@
+"""Deliver delayed messages when they are due.
+
+RocketMQ: `ScheduleMessageService`.
+"""
+
+from __future__ import annotations
+
+from mqlake.formats.consume_queue import (
+    ENTRY,
+    SCHEDULE_TOPIC,
+    QueueEntry,
+    delivery_time,
+    parse_delay_levels,
+)
+from mqlake.storage.clock import Clock
+from mqlake.store.config.delay_offsets import DelayOffsetTable
+from mqlake.store.delivery.after_flush import AfterFlush
+from mqlake.store.delivery.put_again import Put, is_hopeless, message_of, read_entry, real_queue
+from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.services import Service
+from mqlake.store.settings import StoreSettings
+
+_INTERVAL = 100
+_MOST_MESSAGES = 1000
+_MOST_BYTES = 4 << 20
+
+
+class ScheduledMessages:
+    """The delayed messages of one live store. For the store's thread.
+
+    A message is put to its own topic once at least: after a crash, those since the last time that
+    `config/delayOffset.json` was written are put again. That file never says that a message was
+    delivered which a power cut would take back.
+
+    Attributes:
+        dropped: messages that could not be delivered: removed by retention, no good record, no
+            topic to go to, or refused for what they are.
+
+    Args:
+        offsets: how far each level was delivered.
+        put: puts a message as it is, whatever delay its properties ask for.
+
+    Raises:
+        FormatError: `messageDelayLevel` is not a list of delays.
+    """
+
+    def __init__(
+        self,
+        log: OwnedCommitLog,
+        queues: OwnedQueues,
+        offsets: DelayOffsetTable,
+        put: Put,
+        settings: StoreSettings,
+        clock: Clock,
+    ) -> None:
+        self._log, self._queues, self._offsets = log, queues, offsets
+        self._put, self._clock = put, clock
+        self._delays = parse_delay_levels(settings.message_delay_level)
+        self._next = [self._start(level) for level in self._levels]
+        self._delivered = [AfterFlush[int]() for _ in self._levels]
+        self._turn = 0
+        self.dropped = 0
+
+    @property
+    def _levels(self) -> range:
+        return range(1, len(self._delays) + 1)
+
+    def services(self) -> list[Service]:
+        """Return what delivers in RocketMQ's interval."""
+
+        def start() -> None:
+            self.deliver()
+
+        return [Service(_INTERVAL, start)]
+
+    def deliver(self, most: int = _MOST_MESSAGES) -> int:
+        """Put the messages that are due, at most `most`; return how many.
+
+        A level stops at a message that is not taken; the next call tries that one again. Each call
+        begins with another level, so that none has to wait for the others.
+        """
+        self.keep()
+        now, count = self._clock.milliseconds(), 0
+        levels = [*self._levels[self._turn :], *self._levels[: self._turn]]
+        self._turn = (self._turn + 1) % len(levels)
+        for level in levels:
+            if count < most:
+                count += self._deliver(level, now, most - count)
+        return count
+
+    def keep(self) -> None:
+        """Note as delivered what is on the disk; to be called before the table is written."""
+        for level, delivered in zip(self._levels, self._delivered, strict=True):
+            offset = delivered.take(self._log.flushed)
+            if offset is not None:
+                self._offsets.set(level, offset)
+
+    def next_due(self) -> int | None:
+        """Return when the next message is due (ms), None while none waits.
+
+        What is put later may be due earlier.
+        """
+        times = (self._next_due(level) for level in self._levels)
+        return min((time for time in times if time is not None), default=None)
+
+    def _next_due(self, level: int) -> int | None:
+        entries = self._entries(level, 1)
+        if not entries:
+            return None
+        now = self._clock.milliseconds()
+        return now if self._is_due(level, entries[0], now) else entries[0].tags_code
+
+    def _start(self, level: int) -> int:
+        """Return where a level goes on: within its queue, whatever the table says."""
+        known = self._offsets.get(level) or 0
+        return min(known, self._queues.max_offset(SCHEDULE_TOPIC, level - 1))
+
+    def _entries(self, level: int, count: int) -> list[QueueEntry]:
+        """Return the next entries of a level; those that retention removed are dropped."""
+        start = self._next[level - 1]
+        if start >= self._queues.max_offset(SCHEDULE_TOPIC, level - 1):
+            return []
+        first = self._queues.min_offset(SCHEDULE_TOPIC, level - 1)
+        if first > start:
+            self.dropped += first - start
+            start = self._next[level - 1] = first
+        data = self._queues.entries(SCHEDULE_TOPIC, level - 1, start, count)
+        return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
+
+    def _is_due(self, level: int, entry: QueueEntry, now: int) -> bool:
+        # Later than any message of this level can be: the clock went back since it was put.
+        is_impossible = entry.tags_code > delivery_time(level, now, self._delays)
+        return entry.tags_code <= now or is_impossible
+
+    def _deliver(self, level: int, now: int, most: int) -> int:
+        count = size = 0
+        first = self._next[level - 1]
+        for entry in self._entries(level, most):
+            if size > _MOST_BYTES or not self._is_due(level, entry, now):
+                break
+            is_done = self._deliver_one(entry)
+            if is_done is None:
+                break
+            self._next[level - 1] += 1
+            count += is_done
+            size += entry.size
+        if first != self._next[level - 1]:
+            self._delivered[level - 1].add(self._log.end, self._next[level - 1])
+        return count
+
+    def _deliver_one(self, entry: QueueEntry) -> bool | None:
+        """Say whether a message was put; None where it is to be tried again."""
+        stored = read_entry(self._log, entry)
+        target = real_queue(stored.record.properties) if stored else None
+        if stored is not None and target is not None and target[0] != HALF_TOPIC:
+            flags = stored.record.sys_flag
+            result = self._put(message_of(stored.record, *target, stored.properties, flags))
+            if result.is_ok:
+                return True
+            if not is_hopeless(result):
+                return None
+        self.dropped += 1
+        return False

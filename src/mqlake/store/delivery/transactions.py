@@ -1,0 +1,311 @@
+"""Transactions: prepare, commit, roll back, and ask producers that do not answer.
+
+RocketMQ: `TransactionalMessageServiceImpl`, `EndTransactionProcessor`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from mqlake.formats import properties
+from mqlake.formats.host import decode_host
+from mqlake.formats.properties import PGROUP
+from mqlake.formats.record import Record
+from mqlake.storage.clock import Clock
+from mqlake.store.append.checks import Refusal, encode_properties
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.delivery.half_queue import HalfQueue
+from mqlake.store.delivery.put_again import Put, is_usable_topic, real_queue
+from mqlake.store.delivery.transaction_messages import (
+    CHECK_TIMES,
+    DISCARDED_TOPIC,
+    FIRST_OFFSET,
+    HALF_TOPIC,
+    IMMUNITY,
+    committed,
+    discarded,
+    half_of,
+    number,
+    op_of,
+    renewed,
+)
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.services import Service
+from mqlake.store.settings import StoreSettings
+
+_HOUR = 60 * 60 * 1000
+_GO_ON_INTERVAL = 100
+_MOST_HALVES = 1000
+
+
+class EndStatus(enum.StrEnum):
+    """How the end of a transaction went."""
+
+    OK = "OK"
+    NOT_FOUND = "NOT_FOUND"
+    """There is no half message at this physical offset."""
+    WRONG_GROUP = "WRONG_GROUP"
+    """The half message is of another producer group."""
+    WRONG_OFFSET = "WRONG_OFFSET"
+    """The half message has another queue offset."""
+    TOO_LATE = "TOO_LATE"
+    """Its own CHECK_IMMUNITY_TIME_IN_SECONDS is over: the answer to a check counts, not this."""
+    ALREADY_ENDED = "ALREADY_ENDED"
+    """It was committed or rolled back before; nothing was done."""
+    NOT_PUT = "NOT_PUT"
+    """The message was not taken: see the result of the put."""
+
+
+class Ended(NamedTuple):
+    """The end of a transaction: its status, and the put of what consumers get, if there was one."""
+
+    status: EndStatus
+    put: PutResult | None = None
+
+
+class CheckBack(NamedTuple):
+    """A question to a producer group: what has become of this half message?
+
+    Attributes:
+        group: of producers, any of which may answer with `end(…, is_answer=True)`.
+        topic, queue_id: to which the message was sent.
+        half: the half message as it is now: its offsets are those to answer with.
+    """
+
+    group: str
+    topic: str
+    queue_id: int
+    half: Record
+
+
+class Transactions:
+    """The transactions of one live store. For the store's thread.
+
+    What has ended is known by the op messages alone, so another process goes on from the files. A
+    process that is killed between a commit and its op message has the producer asked again.
+
+    Attributes:
+        on_check: told of each half whose producer is to be asked, once it was put again; while it
+            is None nobody is asked.
+
+    Args:
+        put: puts a message as it is.
+        put_final: puts a committed message, which may ask for a delay.
+    """
+
+    def __init__(
+        self,
+        log: OwnedCommitLog,
+        queues: OwnedQueues,
+        config: ConfigStore,
+        put: Put,
+        put_final: Put,
+        settings: StoreSettings,
+        clock: Clock,
+    ) -> None:
+        self._log, self._queues, self._config = log, queues, config
+        self._put, self._put_final = put, put_final
+        self._settings, self._clock = settings, clock
+        self._halves: dict[int, HalfQueue] = {}
+        self._unwritten: list[tuple[int, int]] = []
+        self._round_started = 0
+        self._is_behind = False
+        self.on_check: Callable[[CheckBack], None] | None = None
+
+    def services(self) -> list[Service]:
+        """Return what checks in RocketMQ's interval, and goes on where one call was not enough."""
+
+        def start() -> None:
+            self.check()
+
+        def go_on() -> None:
+            self._write_ops()
+            if self._is_behind:
+                self._look_through(_MOST_HALVES)
+            self.keep()
+
+        interval = self._settings.transaction_check_interval
+        return [Service(interval, start), Service(_GO_ON_INTERVAL, go_on)]
+
+    # Begin and end
+
+    def prepare(self, message: Message, group: str | None = None) -> PutResult:
+        """Put the half of a message: consumers do not see it before `end`.
+
+        Args:
+            group: the producer group that can be asked; without it, the PGROUP property's.
+        """
+        try:
+            pairs = properties.decode_properties(encode_properties(message))
+        except Refusal as refusal:
+            return refusal.result
+        if message.queue_id < 0 or not is_usable_topic(message.topic, self._settings):
+            reason = f"no queue that can be used: {message.queue_id} of {message.topic!r}"
+            return PutResult(PutStatus.MESSAGE_ILLEGAL, reason=reason)
+        return self._put(half_of(message, pairs, group))
+
+    def end(
+        self,
+        physical_offset: int,
+        queue_offset: int,
+        group: str,
+        *,
+        commit: bool,
+        is_answer: bool = False,
+    ) -> Ended:
+        """Commit a half message, or roll it back.
+
+        Args:
+            physical_offset, queue_offset: where the half was put.
+            group: the producer group that sent it.
+            is_answer: whether this answers a check.
+        """
+        half = self._log.record(physical_offset) if physical_offset < self._log.end else None
+        if half is None or half.topic != HALF_TOPIC:
+            return Ended(EndStatus.NOT_FOUND)
+        refusal = self._why_not(half, queue_offset, group, is_answer=is_answer)
+        if refusal is not None:
+            return Ended(refusal)
+        put = None
+        if commit:
+            message = committed(half)
+            if message is None:
+                return Ended(EndStatus.NOT_FOUND)
+            put = self._put_final(message)
+            if not put.is_ok:
+                return Ended(EndStatus.NOT_PUT, put)
+        self._half_queue(half.queue_id).ended.add(queue_offset)
+        self._unwritten.append((half.queue_id, queue_offset))
+        self._write_ops()
+        return Ended(EndStatus.OK, put)
+
+    def _why_not(
+        self, half: Record, queue_offset: int, group: str, *, is_answer: bool
+    ) -> EndStatus | None:
+        if half.properties.get(PGROUP) != group:
+            return EndStatus.WRONG_GROUP
+        if half.queue_offset != queue_offset:
+            return EndStatus.WRONG_OFFSET
+        immunity = number(half, IMMUNITY)
+        if immunity is not None and not is_answer:
+            age = self._clock.milliseconds() - half.born_timestamp
+            if age > max(immunity * 1000, self._settings.transaction_time_out):
+                return EndStatus.TOO_LATE
+        queue = self._half_queue(half.queue_id)
+        queue.read_ops()
+        return EndStatus.ALREADY_ENDED if queue_offset in queue.ended else None
+
+    def _write_ops(self) -> None:
+        """Put the op messages of what has ended; what is not taken is tried again."""
+        while self._unwritten and self._put(op_of(*self._unwritten[0])).is_ok:
+            del self._unwritten[0]
+
+    # Check
+
+    def check(self, most: int = _MOST_HALVES) -> bool:
+        """Look through the halves from the first that is not done with; say whether to go on.
+
+        Those that ended are done with. Who does not answer is asked: the half is put again behind
+        the others, with its TRANSACTION_CHECK_TIMES, and `on_check` is told. After
+        `transactionCheckMax` times, or `fileReservedTime` hours, it goes to the topic of discarded
+        halves. A half that is too young, or not taken, is where the look ends.
+
+        Args:
+            most: halves of each queue in this call; the rest is for later ones.
+        """
+        self._write_ops()
+        self._round_started = self._clock.milliseconds()
+        self._look_through(most)
+        self.keep()
+        return self._is_behind
+
+    def keep(self) -> None:
+        """Commit what is on the disk; to be called before the consumer offsets are written."""
+        for queue in self._halves.values():
+            queue.keep()
+
+    def _look_through(self, most: int) -> None:
+        asked: list[CheckBack] = []
+        self._is_behind = False
+        half_topic = self._config.topics.get(HALF_TOPIC)
+        for queue_id in range(max(1, half_topic.read_queue_nums if half_topic else 1)):
+            queue = self._half_queue(queue_id)
+            queue.read_ops()
+            queue.skip_removed()
+            self._is_behind |= self._walk(queue, most, asked)
+            queue.forget_done()
+        if self.on_check is not None:
+            for question in asked:
+                self.on_check(question)
+
+    def _walk(self, queue: HalfQueue, most: int, asked: list[CheckBack]) -> bool:
+        end = queue.end
+        for _ in range(most):
+            if queue.position >= end:
+                return False
+            if queue.position not in queue.ended:
+                half = queue.half(queue.position)
+                if half is not None and not self._is_done(queue, half, asked):
+                    return False
+            queue.position += 1
+        return True
+
+    def _is_done(self, queue: HalfQueue, half: Record, asked: list[CheckBack]) -> bool:
+        """Decide on a half that has not ended; say whether the look goes on behind it."""
+        settings, now = self._settings, self._clock.milliseconds()
+        age = now - half.born_timestamp
+        times = number(half, CHECK_TIMES) or 0
+        first = number(half, FIRST_OFFSET)
+        if first is not None and first in queue.ended:
+            return True
+        is_old = age > settings.file_reserved_time * _HOUR
+        if times >= settings.transaction_check_max or is_old:
+            return self._discard(half)
+        if half.store_timestamp >= self._round_started:
+            return False
+        immunity = number(half, IMMUNITY)
+        if immunity is None and 0 <= age <= settings.transaction_time_out:
+            return False
+        if immunity is not None and first != -1:
+            limit = settings.transaction_time_out if immunity == -1 else immunity * 1000
+            if age <= limit:
+                origin = half.queue_offset if first is None else first
+                return self._put(renewed(half, {FIRST_OFFSET: str(origin)})).is_ok
+        return self._ask(half, times + 1, asked)
+
+    def _discard(self, half: Record) -> bool:
+        self._config.topics.ensure(DISCARDED_TOPIC, 1)
+        return self._put(discarded(half)).is_ok
+
+    def _ask(self, half: Record, times: int, asked: list[CheckBack]) -> bool:
+        if self.on_check is None:
+            return False
+        changes = {CHECK_TIMES: str(times)}
+        put = self._put(renewed(half, changes))
+        if not put.is_ok:
+            return False
+        again = msgspec.structs.replace(
+            half,
+            properties={**half.properties, **changes},
+            queue_offset=put.queue_offset,
+            physical_offset=put.physical_offset,
+            size=put.size,
+            store_timestamp=put.store_timestamp,
+            store_host=decode_host(put.store_host),
+        )
+        topic, queue_id = real_queue(half.properties) or ("", 0)
+        asked.append(CheckBack(half.properties.get(PGROUP, ""), topic, queue_id, again))
+        return True
+
+    def _half_queue(self, queue_id: int) -> HalfQueue:
+        if queue_id not in self._halves:
+            offsets = self._config.consumer_offsets
+            self._halves[queue_id] = HalfQueue(self._log, self._queues, offsets, queue_id)
+        return self._halves[queue_id]

@@ -1,0 +1,1 @@
+"""Derive consume queues and index from the log as it grows."""

@@ -1,0 +1,114 @@
+"""Keep what follows from a commit log up to date while somebody else writes the log.
+
+For stores whose log arrives by other means than a put: copied, replicated, restored. Queues, index
+and checkpoint are those that a live store would have; the log itself is only read.
+Upstream: `ReputMessageService`.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Self
+
+from mqlake.storage.clock import Clock, SystemClock
+from mqlake.storage.owner_lock import LOCK_NAME
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.recovery.abort_mark import mark_closed
+from mqlake.store.recovery.checkpoint_file import reached
+from mqlake.store.recovery.recovery import Derived, Progress, RecoveryReport, recover_derived
+from mqlake.store.settings import StoreSettings
+
+
+class Derivation:
+    """The derived files of a store, owned by this process. For one thread.
+
+    Attributes:
+        report: what was missing or wrong when it was opened, and is there now.
+    """
+
+    def __init__(self, directory: OwnedDirectory, log: CommitLog, found: Derived) -> None:
+        self.report: RecoveryReport = found.report
+        self._directory, self._log, self._found = directory, log, found
+        self._held = ExitStack()
+
+    @classmethod
+    def open(
+        cls,
+        directory: OwnedDirectory,
+        settings: StoreSettings | None = None,
+        clock: Clock | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Take the directory, and bring its derived files to the log's end as it is now.
+
+        Raises:
+            StoreError: another process owns it, or what is in it cannot be opened.
+            DiskError: the disk failed.
+        """
+        settings, clock = settings or StoreSettings(), clock or SystemClock()
+        with ExitStack() as held:
+            held.enter_context(directory.own(LOCK_NAME))
+            log = CommitLog(directory)
+            held.callback(log.close)
+            found = recover_derived(directory, settings, clock, log, progress)
+            derivation = cls(directory, log, found)
+            derivation._held = held.pop_all()
+        return derivation
+
+    @property
+    def position(self) -> int:
+        """Physical offset up to which all records have their entries."""
+        return self._found.dispatcher.position
+
+    @property
+    def entries(self) -> int:
+        """Queue entries that were written since it was opened, and by opening it."""
+        return self._found.dispatcher.entries
+
+    def advance(self, limit: int) -> int:
+        """Dispatch all records before `limit`, where one ends; return how many.
+
+        They are on the disk when it returns, and the checkpoint says so.
+
+        Raises:
+            DiskError: the disk failed.
+            StoreError: what is in the log there is no record.
+        """
+        if limit <= self.position:
+            return 0
+        found = self._found
+        self._log.refresh()
+        found.queues.min_physical_offset = self._log.min_offset
+        count = found.dispatcher.run(limit)
+        found.queues.sync()
+        found.index.sync()
+        found.checkpoint.write(reached(found.dispatcher, found.index))
+        return count
+
+    def close(self) -> None:
+        """Say that it stopped cleanly, and let go of the directory.
+
+        Raises:
+            DiskError: the disk failed; the next start recovers.
+        """
+        try:
+            state = reached(self._found.dispatcher, self._found.index)
+            self._found.checkpoint.write(state, is_clean_stop=True)
+            mark_closed(self._directory)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        with self._held:
+            self._found.queues.close()
+            self._found.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._let_go()

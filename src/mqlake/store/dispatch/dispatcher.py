@@ -1,0 +1,190 @@
+"""Derive consume queues and index from the log as it grows (docs/live-store.md, "Dispatch").
+
+Upstream: `ReputMessageService`, `CommitLogDispatcherBuildConsumeQueue`,
+`CommitLogDispatcherBuildIndex`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from mqlake.dispatch.batch import Batch, Longs
+from mqlake.dispatch.kernel import load
+from mqlake.errors import StoreError
+from mqlake.formats.consume_queue import ENTRY_SIZE, parse_delay_levels
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.steps import LogSteps, Step
+from mqlake.store.queues.owned_queue import OwnedQueue
+from mqlake.store.queues.owned_queues import OwnedQueues
+
+Arrived = Callable[[str, int, int], None]
+"""Told of a queue that got messages: topic, queue id, the queue's new max offset."""
+
+
+class Last(NamedTuple):
+    """The last record of a kind: its physical offset (-1 for none) and store timestamp (ms)."""
+
+    physical_offset: int
+    store_timestamp: int
+
+
+NONE = Last(-1, 0)
+
+
+class Dispatcher:
+    """Dispatch what was appended, in order, each record once. For one thread.
+
+    Args:
+        index: None where messages are not indexed (`messageIndexEnable`).
+        dialect: whose keys are indexed.
+        message_delay_level: the setting of that name.
+        position: physical offset at which a record starts; all before it is dispatched.
+        left_out: topics whose queues are of another kind, and not written.
+        across_gaps: the log goes on behind a missing file.
+
+    Attributes:
+        position: physical offset up to which all is dispatched.
+        arrived: told of each queue that got messages, if not None.
+        last_record, last_queued: the last ones that were dispatched.
+        refused: records without a queue entry, because its place cannot be believed.
+        count, entries: records dispatched, and queue entries written.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: OwnedQueues,
+        index: OwnedIndex | None,
+        *,
+        dialect: Dialect,
+        message_delay_level: str,
+        position: int = 0,
+        left_out: frozenset[str] = frozenset(),
+        across_gaps: bool = False,
+    ) -> None:
+        self.position = position
+        self.arrived: Arrived | None = None
+        self.last_record = self.last_queued = NONE
+        self.refused = self.count = self.entries = 0
+        levels = parse_delay_levels(message_delay_level)
+        self._steps = LogSteps(
+            log, levels, index_tags=dialect is Dialect.V5_5, across_gaps=across_gaps
+        )
+        self._all_queues, self._index = queues, index
+        self._left_out = left_out
+        self._kernel = load()
+        self._queues: list[OwnedQueue | None] = []
+
+    def run(self, limit: int) -> int:
+        """Dispatch all records before `limit`, at which one ends; return how many.
+
+        Raises:
+            DiskError: no room, or the disk failed; the next call goes on where this one stopped.
+            StoreError: what is in the log there is no record.
+        """
+        count = self.count
+        while self.position < limit:
+            step = self._steps.step(self.position, limit)
+            self.take(step)
+            if step.fault is not Fault.GOOD:
+                raise StoreError(
+                    f"the log has no record at physical offset {step.end}:"
+                    f" {FAULT_REASONS[step.fault]}"
+                )
+            if step.end == self.position and step.batch is None:
+                break  # a file's end, behind which there is no next file yet
+            self.position = step.end
+        return self.count - count
+
+    def read(self, start: int, limit: int) -> Step:
+        """Return records of a log whose bytes may be anything, not yet dispatched.
+
+        May run in another thread while the records before are dispatched.
+        """
+        return self._steps.step(start, limit, check=True)
+
+    def take(self, step: Step, index_from: int = 0, index_skip: int = 0) -> None:
+        """Dispatch the records of a step.
+
+        Args:
+            index_from: physical offset of the first record whose keys are inserted.
+            index_skip: so many keys of that record are in the index.
+        """
+        batch = step.batch
+        if batch is None:
+            return
+        self._queue(batch)
+        if self._index is not None:
+            self._insert(self._index, batch, index_from, index_skip)
+        last = batch.records[-1]
+        self.last_record = Last(int(last["physical_offset"]), int(last["store_timestamp"]))
+        self.count += len(batch.records)
+
+    # Queues
+
+    def _queue(self, batch: Batch) -> None:
+        entries, starts, offsets = self._kernel.group(batch.records, len(batch.table))
+        if not len(offsets):
+            return
+        numbers = np.flatnonzero(np.diff(starts))
+        firsts = starts[numbers]
+        # Neighbours whose offsets do not follow each other, though they are of one queue.
+        breaks = np.diff(offsets) != 1
+        breaks[firsts[1:] - 1] = False
+        if breaks.any():
+            edges = np.union1d(firsts, np.flatnonzero(breaks) + 1)
+            numbers = np.searchsorted(starts, edges, "right") - 1
+            firsts = edges
+        self._append(entries.data, numbers, firsts, offsets)
+        queued = np.flatnonzero(batch.records["queue"] >= 0)[-1]
+        last = batch.records[queued]
+        self.last_queued = Last(int(last["physical_offset"]), int(last["store_timestamp"]))
+
+    def _append(self, data: memoryview, numbers: Longs, firsts: Longs, offsets: Longs) -> None:
+        ends = [*firsts[1:].tolist(), len(offsets)]
+        for number, start, end, offset in zip(
+            numbers.tolist(), firsts.tolist(), ends, offsets[firsts].tolist(), strict=True
+        ):
+            queue = self._queue_of(number)
+            if queue is None:
+                continue
+            written = queue.append(offset, data[start * ENTRY_SIZE : end * ENTRY_SIZE])
+            self.entries += written
+            if written == 0 and offset >= queue.end:
+                self.refused += end - start
+            elif self.arrived is not None and written:
+                self.arrived(queue.topic, queue.queue_id, queue.end)
+
+    def _queue_of(self, number: int) -> OwnedQueue | None:
+        while len(self._queues) <= number:
+            name, queue_id = self._steps.table[len(self._queues)]
+            topic = name.decode()
+            queue = None if topic in self._left_out else self._all_queues.queue(topic, queue_id)
+            self._queues.append(queue)
+        return self._queues[number]
+
+    # Index
+
+    def _insert(self, index: OwnedIndex, batch: Batch, index_from: int, index_skip: int) -> None:
+        records, keys = batch.records, batch.keys
+        if int(records["physical_offset"][0]) < index_from:
+            rows = records["physical_offset"] >= index_from
+            keys = keys[rows[keys["record"]]]
+            if not rows.any():
+                return
+        if len(keys):
+            owners = keys["record"]
+            offsets = records["physical_offset"][owners]
+            skip = index_skip if index_skip and int(offsets[0]) == index_from else 0
+            times = records["store_timestamp"][owners]
+            if skip < len(keys):
+                index.insert(keys["hash"][skip:], offsets[skip:], times[skip:])
+            if int(owners[-1]) == len(records) - 1:
+                return
+        index.take_record()

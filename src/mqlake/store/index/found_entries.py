@@ -1,0 +1,220 @@
+"""The consume-queue entries that a scan of the log found, for queues whose files lack them."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from mqlake.formats import consume_queue, sys_flag
+from mqlake.formats.consume_queue import QueueEntry
+from mqlake.formats.properties import decode_properties
+from mqlake.store.log.scan import SMALL, Queue, batches, is_small, walk
+from mqlake.store.log.segments import CommitLog
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.columns import RecordColumns
+
+
+class FoundEntries:
+    """Entries of one queue, by queue offset: 28 bytes each."""
+
+    def __init__(self) -> None:
+        self._queue_offsets = array("q")
+        self._physical_offsets = array("q")
+        self._sizes = array("i")
+        self._tags_codes = array("q")
+
+    def __len__(self) -> int:
+        return len(self._queue_offsets)
+
+    @property
+    def min_offset(self) -> int:
+        """The first queue offset."""
+        return self._queue_offsets[0]
+
+    @property
+    def max_offset(self) -> int:
+        """The last queue offset, plus one."""
+        return self._queue_offsets[-1] + 1
+
+    def add(self, queue_offset: int, entry: QueueEntry) -> None:
+        """Append an entry; one that does not come behind the others is dropped.
+
+        So does RocketMQ when an offset is dispatched again: `ConsumeQueue.putMessagePositionInfo`.
+        """
+        if not self._queue_offsets or queue_offset > self._queue_offsets[-1]:
+            self._queue_offsets.append(queue_offset)
+            self._physical_offsets.append(entry.physical_offset)
+            self._sizes.append(entry.size)
+            self._tags_codes.append(entry.tags_code)
+
+    def add_rows(self, rows: RecordColumns) -> None:
+        """Append the entries of a scan's records, which are all of this queue."""
+        offsets = rows["queue_offset"]
+        last = self._queue_offsets[-1] if self._queue_offsets else -1
+        if offsets[0] > last and bool((offsets[1:] > offsets[:-1]).all()):
+            self._queue_offsets.frombytes(offsets.tobytes())
+            self._physical_offsets.frombytes(rows["physical_offset"].tobytes())
+            self._sizes.frombytes(rows["size"].tobytes())
+            self._tags_codes.frombytes(rows["tags_code"].tobytes())
+            return
+        names = ["queue_offset", "physical_offset", "size", "tags_code"]
+        for queue_offset, *entry in rows[names].tolist():
+            self.add(queue_offset, QueueEntry(*entry))
+
+    def get(self, queue_offset: int) -> QueueEntry | None:
+        """Return the entry of a queue offset."""
+        found = self.first_from(queue_offset)
+        return found[1] if found and found[0] == queue_offset else None
+
+    def first_from(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
+        """Return the first queue offset from one on that has an entry, and the entry."""
+        at = bisect_left(self._queue_offsets, queue_offset)
+        if at == len(self):
+            return None
+        entry = QueueEntry(self._physical_offsets[at], self._sizes[at], self._tags_codes[at])
+        return self._queue_offsets[at], entry
+
+
+def scan_entries(
+    log: CommitLog, start: int, end: int, topic: str | None = None, queue_id: int | None = None
+) -> dict[Queue, FoundEntries]:
+    """Return the entries of all records that start in [start, end), by queue.
+
+    Only those of one topic, or one queue, where these are given.
+    """
+    if is_small(log, start, end):
+        return _walk_entries(log, start, end, topic, queue_id)
+    return _compiled_entries(log, start, end, topic, queue_id)
+
+
+def _walk_entries(
+    log: CommitLog, start: int, end: int, topic: str | None, queue_id: int | None
+) -> dict[Queue, FoundEntries]:
+    wanted = None if topic is None else topic.encode()
+    found: dict[Queue, FoundEntries] = {}
+    for step in walk(log, start, end):
+        head = None if step.fault else step.head()
+        if head is None or not sys_flag.is_queued(head.sys_flag):
+            continue
+        if wanted not in (None, head.topic) or queue_id not in (None, head.queue_id):
+            continue
+        name = head.topic.decode()
+        code = consume_queue.entry_tags_code(
+            name, decode_properties(step.properties()), head.store_timestamp
+        )
+        entry = QueueEntry(head.physical_offset, head.size, code)
+        found.setdefault((name, head.queue_id), FoundEntries()).add(head.queue_offset, entry)
+    return found
+
+
+def _compiled_entries(
+    log: CommitLog, start: int, end: int, topic: str | None, queue_id: int | None
+) -> dict[Queue, FoundEntries]:
+    import numpy as np
+
+    from mqlake.dispatch.scan import Want
+
+    wanted = None if topic is None else topic.encode()
+    found: dict[Queue, FoundEntries] = {}
+    for batch in batches(log, start, end, Want.EXPORT):
+        for number in np.unique(batch.records["queue"]).tolist():
+            if number < 0:
+                continue
+            name, queue = batch.table[number]
+            if wanted not in (None, name) or queue_id not in (None, queue):
+                continue
+            entries = found.setdefault((name.decode(), queue), FoundEntries())
+            entries.add_rows(batch.records[batch.records["queue"] == number])
+    return found
+
+
+class Bounds(NamedTuple):
+    """What a stretch of the log has of one queue: least and greatest queue offset, records."""
+
+    least: int
+    greatest: int
+    records: int
+
+
+def scan_bounds(log: CommitLog, start: int, end: int) -> dict[Queue, Bounds]:
+    """Return the bounds of each queue that has records in a long stretch of the log."""
+    import numpy as np
+
+    from mqlake.dispatch.scan import Want
+
+    found: dict[Queue, Bounds] = {}
+    for batch in batches(log, start, end, Want.EXPORT):
+        queued = batch.records[batch.records["queue"] >= 0]
+        numbers, offsets = queued["queue"], queued["queue_offset"]
+        least = np.full(len(batch.table), np.iinfo(np.int64).max)
+        greatest = np.full(len(batch.table), np.iinfo(np.int64).min)
+        np.minimum.at(least, numbers, offsets)
+        np.maximum.at(greatest, numbers, offsets)
+        counts = np.bincount(numbers, minlength=len(batch.table))
+        for number in np.flatnonzero(counts).tolist():
+            name, queue_id = batch.table[number]
+            one = Bounds(int(least[number]), int(greatest[number]), int(counts[number]))
+            queue = (name.decode(), queue_id)
+            found[queue] = _join(found[queue], one) if queue in found else one
+    return found
+
+
+def _join(one: Bounds, other: Bounds) -> Bounds:
+    return Bounds(
+        min(one.least, other.least),
+        max(one.greatest, other.greatest),
+        one.records + other.records,
+    )
+
+
+class Undispatched:
+    """A stretch of the log whose entries the queue files may lack, asked by queue.
+
+    Without a topic: if the stretch has more entries than are worth the memory, each question is a
+    scan of its own, and the last answers are kept.
+    """
+
+    _MOST_ENTRIES = 4_000_000
+    _KEPT = 16
+
+    def __init__(self, log: CommitLog, start: int, end: int, topic: str | None = None) -> None:
+        self._log, self.start, self.end, self._topic = log, start, end, topic
+        self._kept: dict[Queue, FoundEntries] = {}
+
+    @cached_property
+    def bounds(self) -> dict[Queue, Bounds]:
+        """The bounds of each queue that has records there."""
+        if self._topic is None and self.end - self.start > SMALL:
+            return scan_bounds(self._log, self.start, self.end)
+        return {
+            queue: Bounds(entries.min_offset, entries.max_offset - 1, len(entries))
+            for queue, entries in self._all.items()
+        }
+
+    @cached_property
+    def is_kept(self) -> bool:
+        """Whether all entries are, or can be, held at once."""
+        if self._topic is not None or self.end - self.start <= SMALL:
+            return True
+        return sum(bounds.records for bounds in self.bounds.values()) <= self._MOST_ENTRIES
+
+    def entries(self, topic: str, queue_id: int) -> FoundEntries:
+        """Return the entries of one queue."""
+        queue = (topic, queue_id)
+        if self.is_kept:
+            return self._all.get(queue) or FoundEntries()
+        if queue not in self.bounds:
+            return FoundEntries()
+        if queue not in self._kept:
+            if len(self._kept) >= self._KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            found = scan_entries(self._log, self.start, self.end, topic, queue_id)
+            self._kept[queue] = found.get(queue) or FoundEntries()
+        return self._kept[queue]
+
+    @cached_property
+    def _all(self) -> dict[Queue, FoundEntries]:
+        return scan_entries(self._log, self.start, self.end, self._topic)

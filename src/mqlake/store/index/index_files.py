@@ -1,0 +1,150 @@
+"""The index files of a store: which part of the log each covers, and its entries by key.
+
+RocketMQ: `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.formats import index_file
+from mqlake.formats.damage import Damage
+from mqlake.formats.index_file import IndexEntry, IndexHeader
+from mqlake.formats.java_string import index_key_hash
+from mqlake.storage.protocol import Directory
+from mqlake.store.index.index_sizes import Sizes, find_sizes
+
+DIRECTORY = "index"
+
+# No entry is 20 zero bytes, so so many of them hold one that a power cut has lost.
+_HOLE = bytes(2 * index_file.ENTRY_SIZE)
+_CHUNK = 1 << 20
+
+
+class IndexFile(NamedTuple):
+    """One index file that can be asked for keys.
+
+    Attributes:
+        covered_end: physical offset; every record from the header's begin offset up to this one is
+            in the file.
+    """
+
+    name: str
+    header: IndexHeader
+    sizes: Sizes
+    view: memoryview
+    covered_end: int
+
+    @property
+    def path(self) -> str:
+        return f"{DIRECTORY}/{self.name}"
+
+    def entries(self, text: str) -> Iterator[IndexEntry]:
+        """Yield the entries of an indexed text (`topic#key`), newest first; only hashes agree."""
+        sizes = self.sizes
+        return index_file.walk_chain(
+            self.view, sizes.slots, sizes.max_entries, index_key_hash(text)
+        )
+
+    def find_hole(self) -> int | None:
+        """Return the position of entries that were counted and are not there, None without any."""
+        start = index_file.entry_at(self.sizes.slots, 1)
+        end = index_file.entry_at(self.sizes.slots, self.header.index_count)
+        for base in range(start, end, _CHUNK):
+            chunk = bytes(self.view[base : min(base + _CHUNK + len(_HOLE), end)])
+            if (at := chunk.find(_HOLE)) >= 0:
+                return base + at
+        return None
+
+    def store_time(self, entry: IndexEntry) -> int:
+        """Return the time (ms) that RocketMQ takes an entry to be from: whole seconds."""
+        return self.header.begin_timestamp + entry.seconds * 1000
+
+
+class IndexFiles:
+    """The index files of a store that can be asked, oldest first."""
+
+    def __init__(self, files: list[IndexFile], damage: list[Damage]) -> None:
+        self.files = sorted(files, key=lambda file: (file.header.begin_physical_offset, file.name))
+        self.damage = damage
+
+    @classmethod
+    def open(cls, directory: Directory) -> IndexFiles:
+        """Open all files of `index/`; those that cannot be believed are reported as damage."""
+        files: list[IndexFile] = []
+        damage: list[Damage] = []
+        for name in directory.names(DIRECTORY):
+            found = open_index_file(directory, name)
+            if isinstance(found, Damage):
+                damage.append(found)
+            elif found is not None:
+                files.append(found)
+        return cls(files, damage)
+
+    def after_crash(self, indexed_until: int, recovered_from: int) -> IndexFiles:
+        """Return what of the files can be believed after a crash.
+
+        Files whose last entry is from after `indexed_until` (ms, the checkpoint's index time) may
+        have lost entries, and RocketMQ deletes them. Here they are asked, but what comes behind
+        `recovered_from` (a physical offset) is scanned too; where a hole shows, all of it is.
+        """
+        files: list[IndexFile] = []
+        damage = list(self.damage)
+        for file in self.files:
+            if file.header.end_timestamp <= indexed_until:
+                files.append(file)
+            elif (hole := file.find_hole()) is not None:
+                reason = "entries are missing here: the log is scanned in the file's place"
+                damage.append(Damage(file.path, hole, len(_HOLE), reason))
+            else:
+                files.append(file._replace(covered_end=min(file.covered_end, recovered_from)))
+        return IndexFiles(files, damage)
+
+    def gaps(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return the stretches of [start, end) that no file covers, ascending.
+
+        A file's last record counts as the first of the stretch behind it: the file's end may have
+        cut off some of its keys.
+        """
+        found: list[tuple[int, int]] = []
+        for file in self.files:
+            if file.header.begin_physical_offset > start:
+                found.append((start, min(file.header.begin_physical_offset, end)))
+            start = max(start, file.covered_end)
+        found.append((start, end))
+        return [(first, last) for first, last in found if first < last]
+
+
+def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | None:
+    """Return a file, what is wrong with it, or None where it is empty."""
+    path = f"{DIRECTORY}/{name}"
+    if not name.isprintable():
+        # Reports are text: a name of other bytes, or one that moves the cursor, stays out of them.
+        return Damage(
+            f"{DIRECTORY}/{ascii(name)[1:-1]}", 0, 0, "no name that RocketMQ gives a file"
+        )
+    try:
+        file = directory.open(path)
+        view = file.view()
+        file.close()
+        header = index_file.decode_header(view)
+    except (StoreError, FormatError) as error:
+        return Damage(path, 0, 0, str(error))
+    sizes = find_sizes(view, header)
+    if sizes is None:
+        return Damage(path, 0, len(view), "the file's size fits no number of slots and entries")
+    if reason := _impossible(header, sizes):
+        return Damage(path, 0, index_file.HEADER_SIZE, reason)
+    if header.index_count <= 1:
+        return None
+    return IndexFile(name, header, sizes, view, header.end_physical_offset)
+
+
+def _impossible(header: IndexHeader, sizes: Sizes) -> str | None:
+    if header.index_count > sizes.max_entries:
+        return f"the header counts {header.index_count} of {sizes.max_entries} entries"
+    if not 0 <= header.begin_physical_offset <= header.end_physical_offset:
+        return "the header's physical offsets do not ascend"
+    return None

@@ -1,0 +1,263 @@
+"""The index files of a store that this process writes (docs/live-store.md).
+
+Upstream: `IndexService`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from mqlake.dispatch.batch import Ints, Longs
+from mqlake.dispatch.index_entries import check_sizes
+from mqlake.errors import DiskError
+from mqlake.formats import index_file
+from mqlake.formats.file_name import index_name, parse_index_name
+from mqlake.formats.index_file import IndexHeader
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.index.index_files import DIRECTORY, IndexFile, IndexFiles
+from mqlake.store.index.index_sizes import Sizes
+from mqlake.store.index.owned_index_file import OwnedIndexFile
+from mqlake.store.pending_sync import PendingSync
+
+_EMPTY = IndexHeader(0, 0, 0, 0, 0, 1)
+
+NOT_INDEXED = -1
+
+
+class IndexState(NamedTuple):
+    """How far the index is at one moment.
+
+    Attributes:
+        name: of the last file, "" where there is none.
+        slots: hash slots of the last file; NOT_INDEXED where records are not indexed at all.
+        header: of the last file; where there is none, of the one before.
+        is_full: whether that file is full.
+        full_until: end timestamp of the last full file, milliseconds; 0 for none.
+    """
+
+    name: str
+    slots: int
+    header: IndexHeader
+    is_full: bool
+    full_until: int
+
+
+class OwnedIndex:
+    """All index files of a store. For one thread.
+
+    Args:
+        slots: hash slots of a new file.
+        max_entries: places for entries in a new file.
+
+    Raises:
+        FormatError: sizes that no file can have.
+    """
+
+    def __init__(
+        self, directory: OwnedDirectory, clock: Clock, slots: int, max_entries: int
+    ) -> None:
+        check_sizes(slots, max_entries)
+        self.is_used = True
+        """Whether records are indexed (`messageIndexEnable`)."""
+        self._directory, self._clock = directory, clock
+        self._sizes = Sizes(slots, max_entries, is_proven=True)
+        self._old: list[IndexFile] = []
+        self._last: OwnedIndexFile | None = None
+        # Made, because the last one will not take all that is to be inserted.
+        self._next: list[OwnedIndexFile] = []
+        self._dirty: list[OwnedIndexFile] = []
+        self._has_new_names = False
+        self._full_until = 0
+        self._before = _EMPTY
+
+    def adopt(
+        self,
+        old: list[IndexFile],
+        last: OwnedIndexFile | None,
+        before: IndexHeader,
+        full_until: int,
+    ) -> None:
+        """Begin with the files that recovery found; all that it changed is to be synced.
+
+        Args:
+            old: the files that get no more entries.
+            last: the one that does, if there is one.
+            before: the header of the last of all, this one included.
+            full_until: end timestamp of the last full one, milliseconds.
+        """
+        self._old, self._last = old, last
+        self._before, self._full_until = before, full_until
+        self._has_new_names = self._directory.is_directory(DIRECTORY)
+        if last is not None:
+            self._mark(last)
+
+    # Insert
+
+    def take_record(self) -> None:
+        """Make the file that a record without keys makes as well, if there is no file with room.
+
+        Raises:
+            DiskError: the disk refused it.
+        """
+        if self._last is None or self._last.room <= 0:
+            self._make_next()
+            self._roll()
+
+    def insert(self, hashes: Ints, offsets: Longs, timestamps: Longs) -> None:
+        """Insert the keys of records, in the log's order.
+
+        Args:
+            hashes: i4[n], not negative.
+            offsets: i8[n], physical offsets of the records.
+            timestamps: i8[n], store timestamps of the records, in milliseconds.
+
+        Raises:
+            DiskError: no room on the disk; nothing was inserted.
+        """
+        self._make_room(len(hashes))
+        while True:
+            assert self._last is not None
+            count = self._last.insert(hashes, offsets, timestamps)
+            self._mark(self._last)
+            if count == len(hashes):
+                break
+            self._roll()
+            hashes, offsets, timestamps = hashes[count:], offsets[count:], timestamps[count:]
+
+    def _make_room(self, count: int) -> None:
+        """Make files, and room on the disk, for so many entries, before the first is inserted."""
+        if self._last is None:
+            self._make_next()
+            self._roll()
+        assert self._last is not None
+        for file in (self._last, *self._next):
+            file.reserve(max(0, count))
+            count -= file.room
+        while count > 0:
+            self._make_next().reserve(count)
+            count -= self._next[-1].room
+
+    def _make_next(self) -> OwnedIndexFile:
+        """Make a file to come; its header is completed when it becomes the last."""
+        if not self._directory.is_directory(DIRECTORY):
+            self._directory.make_directory(DIRECTORY)
+            self._has_new_names = True
+        name = self._new_name()
+        path = f"{DIRECTORY}/{name}"
+        size = index_file.file_size(self._sizes.slots, self._sizes.max_entries)
+        self._has_new_names = True
+        file = OwnedIndexFile(name, self._directory.create(path, size), self._sizes, _EMPTY)
+        try:
+            file.reserve(0)
+        except DiskError:
+            file.close()
+            with suppress(DiskError):
+                self._directory.remove(path)
+            raise
+        self._next.append(file)
+        return file
+
+    def _new_name(self) -> str:
+        """Return the local time, as RocketMQ does; later than all names there are."""
+        now = self._clock.milliseconds()
+        offset = datetime.fromtimestamp(now / 1000, UTC).astimezone().utcoffset() or timedelta()
+        local = now + offset // timedelta(milliseconds=1)
+        names = [file.name for file in (*self._next, *self._old)]
+        names += [self._last.name] if self._last else []
+        latest = max((parse_index_name(name) or 0 for name in names), default=-1)
+        return index_name(max(local, latest + 1))
+
+    def _roll(self) -> None:
+        """Go on with the next file, whose header begins with the end of the one before."""
+        if (full := self._last) is not None:
+            self._before = full.header
+            self._full_until = full.header.end_timestamp
+            self._old.append(full.as_read())
+            if full not in self._dirty:
+                full.close()
+        time = max(0, self._before.end_timestamp)
+        offset = max(0, self._before.end_physical_offset)
+        header = IndexHeader(time, time, offset, offset, 0, 1)
+        self._last = self._next.pop(0)
+        self._last.begin(header)
+        self._mark(self._last)
+
+    def _mark(self, file: OwnedIndexFile) -> None:
+        if file not in self._dirty:
+            self._dirty.append(file)
+
+    # Read, trim
+
+    def files(self) -> IndexFiles:
+        """Return the files for queries, oldest first; those that are empty are left out."""
+        files = list(self._old)
+        if self._last is not None and self._last.header.index_count > 1:
+            files.append(self._last.as_read())
+        return IndexFiles(files, [])
+
+    def state(self) -> IndexState:
+        """Return how far the index is."""
+        if not self.is_used:
+            return IndexState("", NOT_INDEXED, _EMPTY, is_full=True, full_until=0)
+        if self._last is None:
+            return IndexState("", 0, self._before, is_full=True, full_until=self._full_until)
+        header, is_full = self._last.header, self._last.room <= 0
+        full_until = header.end_timestamp if is_full else self._full_until
+        return IndexState(self._last.name, self._last.sizes.slots, header, is_full, full_until)
+
+    def trim(self, min_physical_offset: int) -> int:
+        """Remove files whose records all lie before a physical offset; return how many.
+
+        Never the last one. RocketMQ: `IndexService.deleteExpiredFile`.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        count = 0
+        while self._old and self._old[0].header.end_physical_offset < min_physical_offset:
+            self._directory.remove(self._old[0].path)
+            self._has_new_names = True
+            del self._old[0]
+            count += 1
+        return count
+
+    # Recover, sync
+
+    def clear_behind(self) -> None:
+        """Make what is behind the last entry zero."""
+        if self._last is not None:
+            self._last.clear_behind()
+
+    def pending_sync(self) -> PendingSync:
+        """Return what makes all entries up to now durable, and the names of their files."""
+        dirty, self._dirty = self._dirty, []
+        names = [DIRECTORY, ""] if self._has_new_names else []
+        self._has_new_names = False
+
+        def done() -> None:
+            for file in dirty:
+                if file is not self._last and file not in self._dirty:
+                    file.close()
+
+        return PendingSync(self._directory, [file.file for file in dirty], names, done)
+
+    def sync(self) -> None:
+        """Return once all entries, and the names of their files, are on the disk.
+
+        Raises:
+            DiskError: the disk failed; nothing since the last sync may be taken as durable.
+        """
+        self.pending_sync().complete()
+
+    def close(self) -> None:
+        """Let go of all files, and remove those made ahead."""
+        for file in self._next:
+            file.close()
+            self._directory.remove(f"{DIRECTORY}/{file.name}")
+        self._next.clear()
+        if self._last is not None:
+            self._last.close()
+            self._last = None

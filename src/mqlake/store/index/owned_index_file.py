@@ -1,0 +1,131 @@
+"""One index file that this process writes (docs/formats/index_file.md).
+
+Upstream: `IndexFile`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.batch import Ints, Longs
+from mqlake.dispatch.index_entries import IndexInserter
+from mqlake.formats import index_file
+from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE, IndexHeader
+from mqlake.storage.protocol import WritableFile
+from mqlake.store.index.index_files import IndexFile
+from mqlake.store.index.index_sizes import Sizes
+from mqlake.store.log.file_end import end_of_data
+
+_ENTRY = np.dtype([("hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
+_STEP = 1 << 20
+
+
+class OwnedIndexFile:
+    """An index file, mapped. Its header in the file is true after each change."""
+
+    def __init__(self, name: str, file: WritableFile, sizes: Sizes, header: IndexHeader) -> None:
+        self.name, self.file, self.sizes = name, file, sizes
+        self._view = file.mapping()
+        self._bytes = np.frombuffer(self._view, np.uint8)
+        self._entries_at = index_file.entry_at(sizes.slots, 0)
+        self._inserter = IndexInserter(self._bytes, sizes.slots, sizes.max_entries, header)
+
+    @property
+    def header(self) -> IndexHeader:
+        """What is in the file."""
+        return self._inserter.header
+
+    @property
+    def room(self) -> int:
+        """How many entries still fit."""
+        return self._inserter.room
+
+    def as_read(self) -> IndexFile:
+        """Return the file as queries know it; later entries are seen through it too."""
+        header = self.header
+        view = self.file.view()
+        return IndexFile(self.name, header, self.sizes, view, header.end_physical_offset)
+
+    def begin(self, header: IndexHeader) -> None:
+        """Be an empty file behind one that ends as the header begins."""
+        self._inserter.header = header
+        self.write_header()
+
+    def reserve(self, count: int) -> None:
+        """Make sure that the disk has room for the slots and so many more entries.
+
+        Raises:
+            DiskError: it has none.
+        """
+        self.file.reserve(0, self._entries_at + ENTRY_SIZE)
+        start = self._inserter.used_bytes
+        self.file.reserve(start, min(count, self.room) * ENTRY_SIZE)
+
+    def insert(self, hashes: Ints, offsets: Longs, timestamps: Longs) -> int:
+        """Append entries for which there is room on the disk, as many as fit; return how many."""
+        start = self._inserter.used_bytes
+        count = self._inserter.insert(hashes, offsets, timestamps)
+        if count:
+            self.file.written(start, count * ENTRY_SIZE)
+            self.write_header()
+        return count
+
+    def write_header(self) -> None:
+        """Bring the header, and slots that were changed, into the file."""
+        self._view[:HEADER_SIZE] = index_file.encode_header(self.header)
+        self.file.written(0, self._entries_at)
+
+    # Recovery
+
+    def restore(self, header: IndexHeader) -> bool:
+        """Let the file hold what it did when it had this header; say whether that is all there.
+
+        The entries are on the disk, and never change. Any of the slots may be as they were later,
+        and lead to entries that are lost: all are found anew from the entries' hashes.
+        """
+        if not 1 <= header.index_count <= self.sizes.max_entries:
+            return False
+        heads = self._heads(header)
+        if heads is None or int(np.count_nonzero(heads)) != header.slot_count:
+            return False
+        self._inserter.header = header
+        slots = self._bytes[HEADER_SIZE : self._entries_at].view(">i4")
+        wrong = np.flatnonzero(slots != heads)
+        if len(wrong) or bytes(self._view[:HEADER_SIZE]) != index_file.encode_header(header):
+            self.reserve(0)
+            slots[wrong] = heads[wrong]
+            self.write_header()
+        return True
+
+    def _heads(self, header: IndexHeader) -> Ints | None:
+        """Return each slot's last entry, None where entries are not what the header says."""
+        start = self._entries_at + ENTRY_SIZE
+        end = index_file.entry_at(self.sizes.slots, header.index_count)
+        entries = self._bytes[start:end].view(_ENTRY)
+        heads = np.zeros(self.sizes.slots, np.int32)
+        if not len(entries):
+            return heads
+        bounds = int(entries["offset"][0]), int(entries["offset"][-1])
+        if bounds != (header.begin_physical_offset, header.end_physical_offset):
+            return None
+        for first in range(0, len(entries), _STEP):
+            hashes = entries["hash"][first : first + _STEP].astype(np.int32)
+            if hashes.min() < 0:
+                return None
+            # Where a slot comes twice, the later number stays.
+            heads[hashes % self.sizes.slots] = np.arange(first + 1, first + 1 + len(hashes))
+        return heads
+
+    def clear_behind(self) -> int:
+        """Make what is written behind the last entry zero; return how many bytes that were."""
+        start = self._inserter.used_bytes
+        end = end_of_data(self.file, start, self.file.size)
+        for at in range(start, end, _STEP):
+            self.file.write(at, bytes(min(_STEP, end - at)))
+        return end - start
+
+    def close(self) -> None:
+        """Let go of the file; views of it stay valid."""
+        self._bytes = np.zeros(0, np.uint8)
+        self._view = memoryview(b"")
+        self.file.close()

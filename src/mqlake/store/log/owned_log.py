@@ -1,0 +1,331 @@
+"""The commit log of a store that this process writes (docs/live-store.md).
+
+Upstream: `CommitLog`, `MappedFileQueue`, `AllocateMappedFileService`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from mqlake.errors import DiskError, StoreError
+from mqlake.formats import record
+from mqlake.formats.file_name import parse_segment_name, segment_name
+from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
+from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment
+from mqlake.store.pending_sync import PendingSync
+from mqlake.store.settings import StoreSettings
+
+# Room is asked for ahead, so that most records need not ask.
+_RESERVE_AHEAD = 1 << 20
+# Bytes of a record's first field.
+_SIZE_SIZE = 4
+_ZERO_STEP = 1 << 20
+
+
+class NextFileError(DiskError):
+    """The next file of the commit log cannot be made."""
+
+
+class OwnedCommitLog(CommitLog):
+    """The segments of a store, ascending, and the end at which records are appended.
+
+    For one thread; what `unsynced` returns may be run in another. A store keeps the segment size
+    that its files have, whatever the settings say.
+
+    Attributes:
+        end: physical offset at which the next record goes (or a file's end, before a roll).
+        flushed: physical offset before which everything is on the disk.
+
+    Until `recover_to` both are the end of the last file, and nothing may be appended.
+    """
+
+    def __init__(self, directory: OwnedDirectory, settings: StoreSettings) -> None:
+        self._owned = directory
+        # Not yet on the disk as a whole, by base; the last one is being appended to.
+        self._writing: dict[int, WritableFile] = {}
+        self._file: WritableFile | None = None
+        self._prepared: WritableFile | None = None
+        super().__init__(directory)
+        self._size = self.segment_size or settings.mapped_file_size_commit_log
+        self._names_made = self._names_synced = 0
+        self._is_directory_new = False
+        self._buffer = memoryview(b"")
+        self._base = self.end = self.flushed = self.limit
+        self._limit = self._room_end = 0
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of a new segment."""
+        return self._size
+
+    @property
+    def largest_record(self) -> int:
+        """Most bytes that one record, or one batch of them, may have: a blank record must fit."""
+        return self._size - record.FRAME_SIZE
+
+    # Append
+
+    def offset_for(self, size: int) -> int:
+        """Return the physical offset that the next record gets if it has `size` bytes."""
+        end = self.end
+        return end if end - self._base + size <= self._limit else self._base + len(self._buffer)
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Append a record, or several, of up to `largest_record` bytes at `offset_for` their size.
+
+        Raises:
+            DiskError: no room on the disk; nothing has changed.
+            NextFileError: so, and it takes the next file.
+        """
+        size = len(data)
+        at = self.end - self._base
+        if at + size > self._room_end:
+            self.make_room(size)
+            at = self.end - self._base
+        file, buffer = self._file, self._buffer
+        assert file is not None
+        # The first record's size goes last. Who dies before, or a disk that is given the page in
+        # the meantime, leaves nothing that could be taken for a record.
+        first = min(size, _SIZE_SIZE)
+        buffer[at + first : at + size] = data[first:]
+        file.written(at + first, size - first)
+        buffer[at : at + first] = data[:first]
+        file.written(at, first)
+        self.end += size
+
+    def make_room(self, size: int) -> None:
+        """Let the next `size` bytes (up to `largest_record`) go where `end` is then.
+
+        Begins the next file where they do not fit in this one with a blank record behind them.
+
+        Raises:
+            DiskError: as `append`.
+        """
+        if self._file is None or self.position + size > self._limit:
+            self._roll(size)
+        else:
+            self._reserve(self._file, self.position, size)
+
+    def room_for(self, most: int) -> int:
+        """Return how many bytes, up to `most`, can be appended to this file; 0 for none.
+
+        Raises:
+            DiskError: no room on the disk.
+        """
+        at = self.position
+        size = min(most, self._limit - at)
+        if size <= 0 or self._file is None:
+            return 0
+        if at + size > self._room_end:
+            self._reserve(self._file, at, size)
+        return size
+
+    @property
+    def position(self) -> int:
+        """Bytes of the last file that are in use."""
+        return self.end - self._base
+
+    def prepare_next(self) -> None:
+        """Make the next file once more than half of this one is used, so that a roll need not."""
+        if self._prepared is None and self._file and 2 * self.position > len(self._buffer):
+            with suppress(DiskError):  # the roll tries again, and says why it cannot
+                self._prepared = self._create(self._base + len(self._buffer))
+
+    def _reserve(self, file: WritableFile, at: int, size: int) -> None:
+        ahead = min(at + size + _RESERVE_AHEAD, file.size - record.FRAME_SIZE)
+        try:
+            file.reserve(at, ahead - at)
+        except DiskError:
+            ahead = at + size
+            file.reserve(at, size)
+        self._room_end = ahead
+
+    def _roll(self, size: int) -> None:
+        base, room_end = self._base + len(self._buffer), self._room_end
+        try:
+            file = self._prepared = self._prepared or self._create(base)
+            mapping = file.mapping()
+            self._reserve(file, 0, size)
+            self._end_file()
+        except DiskError as error:
+            self._room_end = room_end
+            raise NextFileError(str(error), error.errno) from error
+        self._prepared = None
+        self._use(file, Segment(segment_name(base), base, base + file.size), mapping)
+        self.end = base
+
+    def _end_file(self) -> None:
+        """Fill what is left of the file with a blank record, of which only the head is written."""
+        at = self.position
+        left = len(self._buffer) - at
+        if self._file is not None and left >= record.FRAME_SIZE:
+            self._file.reserve(at, record.FRAME_SIZE)
+            self._buffer[at : at + record.FRAME_SIZE] = record.encode_blank_head(left)
+            self._file.written(at, record.FRAME_SIZE)
+
+    def _create(self, base: int) -> WritableFile:
+        if not self._owned.is_directory(DIRECTORY):
+            # Its name is synced with the file's: a sync that fails there is final.
+            self._owned.make_directory(DIRECTORY)
+            self._is_directory_new = True
+        file = self._owned.create(f"{DIRECTORY}/{segment_name(base)}", self._size)
+        self._names_made += 1
+        return file
+
+    def _use(self, file: WritableFile, segment: Segment, mapping: memoryview) -> None:
+        if self._bases and self._bases[-1] == segment.base:
+            self._segments[-1] = segment
+        else:
+            self._segments.append(segment)
+            self._bases.append(segment.base)
+        self._writing[segment.base] = self._file = file
+        self._base, self._buffer = segment.base, mapping
+        self._limit = len(mapping) - record.FRAME_SIZE
+
+    # Sync
+
+    def unsynced(self) -> PendingSync:
+        """Return what makes everything up to `end` durable, names of files included."""
+        end, names = self.end, self._names_made
+        if end == self.flushed and names == self._names_synced:
+            return PendingSync(self._owned)
+        written = list(self._writing.items())
+
+        def done() -> None:
+            self.flushed = max(self.flushed, end)
+            self._names_synced = max(self._names_synced, names)
+            self._is_directory_new = False
+            for base, _ in written[:-1]:
+                # Not closed: another sync may be running. It goes with its last user.
+                self._writing.pop(base, None)
+
+        directories = [DIRECTORY] if names != self._names_synced else []
+        directories += [""] if self._is_directory_new else []
+        return PendingSync(self._owned, [file for _, file in written], directories, done)
+
+    def sync(self) -> None:
+        """Return once everything up to `end` is on the disk.
+
+        Raises:
+            DiskError: the disk failed; nothing above `flushed` may be taken as durable any more.
+        """
+        self.unsynced().complete()
+
+    # Read
+
+    def refresh(self) -> None:
+        """Find the segments, once; afterwards this process alone changes them."""
+        if not self._writing:
+            super().refresh()
+
+    def file(self, segment: Segment) -> ReadableFile:
+        """Return the segment's open file.
+
+        Raises:
+            StoreError: it cannot be opened. It is there, so this must not look like its end.
+        """
+        return self._writing.get(segment.base) or self._open_file(segment)
+
+    def read(self, physical_offset: int, size: int) -> memoryview:
+        """Return bytes of the log, read-only and not copied; they stay valid after deletion.
+
+        Raises:
+            StoreError: they are not within one file of the log, or not yet appended.
+        """
+        place = self.place(physical_offset)
+        if (
+            place is None
+            or size < 0
+            or physical_offset + size > self.end
+            or place.at + size > place.end
+        ):
+            where = f"[{self.min_offset}, {self.end})"
+            raise StoreError(
+                f"the log has {where}, not {size} bytes at physical offset {physical_offset}"
+            )
+        return place.view[place.at : place.at + size]
+
+    # Recover, trim, close
+
+    def recover_to(self, end: int, dirty_from: int = 0) -> None:
+        """Let the log end at a physical offset; return once all of it is on the disk.
+
+        Later files go. What follows in the file of `end` becomes zero, so that no old record can
+        come back behind new ones. Changes nothing where nothing follows.
+
+        Args:
+            end: within a segment, or just past one.
+            dirty_from: files before this physical offset are known to be on the disk.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self._remove_after(end)
+        self.end = self.flushed = self._base = end
+        for segment in self._segments[:-1]:
+            if segment.end > dirty_from:
+                file = self._owned.open_writable(segment.path)
+                file.sync()
+                file.close()
+        if self._segments:
+            self._recover_last(self._segments[-1], end)
+        if self._owned.is_directory(DIRECTORY):
+            self._owned.sync_directory(DIRECTORY)
+            self._owned.sync_directory("")
+
+    def _remove_after(self, end: int) -> None:
+        for name in self._owned.names(DIRECTORY):
+            base = parse_segment_name(name)
+            if base is not None and base > end:
+                self._owned.remove(f"{DIRECTORY}/{name}")
+        super().refresh()
+
+    def _recover_last(self, segment: Segment, end: int) -> None:
+        is_short = segment.end - segment.base < self._size
+        if is_short and end - segment.base < self._size:
+            self._owned.truncate(segment.path, self._size)
+            segment = segment._replace(end=segment.base + self._size)
+        file = self._owned.open_writable(segment.path)
+        _clear(file, end - segment.base)
+        file.sync()
+        if end < segment.end:
+            self._use(file, segment, file.mapping())
+        else:
+            file.close()
+
+    def remove_first(self) -> Segment | None:
+        """Remove the first file, durably, unless it is the last; return it.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        if len(self._segments) < 2:
+            return None
+        segment = self._segments[0]
+        self._owned.remove(segment.path)
+        del self._segments[0], self._bases[0]
+        self._writing.pop(segment.base, None)
+        if file := self._open.pop(segment.base, None):
+            file.close()
+        self._owned.sync_directory(DIRECTORY)
+        return segment
+
+    def close(self) -> None:
+        """Let go of all files; remove the one that was made ahead."""
+        if self._prepared is not None:
+            self._prepared = None
+            base = self._base + len(self._buffer)
+            self._owned.remove(f"{DIRECTORY}/{segment_name(base)}")
+        self._writing.clear()
+        self._file, self._buffer, self._room_end = None, memoryview(b""), 0
+        self._limit = 0
+        super().close()
+
+
+def _clear(file: WritableFile, start: int) -> None:
+    """Make the bytes from `start` on zero where they are not."""
+    for data_start, data_end in file.data_ranges(start, file.size):
+        for at in range(data_start, data_end, _ZERO_STEP):
+            length = min(_ZERO_STEP, data_end - at)
+            if file.read(at, length).strip(b"\0"):
+                file.write(at, bytes(length))

@@ -1,0 +1,146 @@
+"""Read a growing commit log as columns, a window at a time, without searching behind damage.
+
+`SegmentScan` reads what lies there, whatever it is; this reads what this process, or one before it,
+appended, and stops at the first thing that is no record: there the log ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mqlake.dispatch.batch import Batch, Window
+from mqlake.dispatch.kernel import load
+from mqlake.dispatch.queue_table import QueueTable
+from mqlake.dispatch.verdict import MORE
+from mqlake.dispatch.window import Buffers
+from mqlake.formats import record
+from mqlake.formats.record import Fault
+from mqlake.storage.protocol import ReadableFile
+from mqlake.store.log.segments import CommitLog, Segment
+from mqlake.store.log.torn_records import first_torn
+
+_WINDOW = 2 << 20
+
+
+class Step(NamedTuple):
+    """What one window of the log had.
+
+    Attributes:
+        batch: its records, None without any. Overwritten by the step after the next.
+        end: physical offset at which the next step starts.
+        fault: why the log ends there; GOOD where it does not.
+    """
+
+    batch: Batch | None
+    end: int
+    fault: Fault
+
+
+class LogSteps:
+    """Describe the records of a log in ascending steps.
+
+    Args:
+        delay_levels: milliseconds of each delay level.
+        index_tags: tags are index keys too, as from RocketMQ 5.5 on.
+        across_gaps: go on with the next file behind a missing one.
+
+    Attributes:
+        table: the queues of all records so far.
+    """
+
+    def __init__(
+        self, log: CommitLog, delay_levels: tuple[int, ...], *, index_tags: bool, across_gaps: bool
+    ) -> None:
+        self.table = QueueTable()
+        self._log = log
+        self._delay_levels = np.array(delay_levels, np.int64)
+        self._index_tags, self._across_gaps = index_tags, across_gaps
+        self._buffers, self._others = Buffers(_WINDOW), Buffers(_WINDOW)
+        self._kernel = load()
+
+    def step(self, start: int, limit: int, *, check: bool = False) -> Step:
+        """Return the records from a boundary on that start before `limit`, some of them.
+
+        Args:
+            limit: physical offset at which a record ends, or the end of the last file.
+            check: the bytes may be anything: check bodies, and whether blocks are lost. Where
+                RocketMQ's recovery would go on, this does.
+        """
+        segment = self._log.segment_at(start)
+        file = segment and self._log.file(segment)
+        if segment is None or file is None:
+            return Step(None, start, Fault.SHORT)
+        self._buffers, self._others = self._others, self._buffers
+        data_end = min(limit, segment.end)
+        length = min(self._buffers.window, data_end - start)
+        file.read_into(self._buffers.data.data[:length], start - segment.base)
+        window = Window(self._buffers.data, start, length, data_end - start, segment.end - start)
+        walk = self._kernel.walk(window, 0, length, self._buffers.records, check_crc=check)
+        rows, end, verdict = walk.rows, start + walk.at, walk.verdict
+        if check and walk.damaged:
+            rows = int(np.argmax(self._buffers.records["fault"][:rows] != 0))
+            end, verdict = int(self._buffers.records["physical_offset"][rows]), Fault.CRC
+        if check and (torn := first_torn(window, self._buffers.records[:rows])) is not None:
+            rows = torn
+            end, verdict = int(self._buffers.records["physical_offset"][rows]), Fault.LENGTHS
+        batch = self._describe(window, rows) if rows else None
+        if verdict == MORE:
+            return self._more(segment, file, data_end, batch, end)
+        return self._judge(segment, window, batch, end, Fault(verdict))
+
+    def _describe(self, window: Window, rows: int) -> Batch:
+        records = self._buffers.records[:rows]
+        keys = self._kernel.describe(
+            window.buffer,
+            records,
+            self._buffers.keys,
+            self.table,
+            self._delay_levels,
+            hash_keys=True,
+            index_tags=self._index_tags,
+        )
+        return Batch(window.buffer, window.base, records, self._buffers.keys[:keys], self.table)
+
+    def _more(
+        self,
+        segment: Segment,
+        file: ReadableFile,
+        data_end: int,
+        batch: Batch | None,
+        end: int,
+    ) -> Step:
+        """Go on with a record that crosses the window's end, in a larger window if it needs one."""
+        if batch is None:
+            at, stop = end - segment.base, data_end - segment.base
+            fault, layout = record.check(file.view(), at, stop, end, crc=False)
+            if layout is None:
+                return Step(None, end, fault)
+            self._buffers.grow(layout.size)
+            self._others.grow(layout.size)
+        return Step(batch, end, Fault.GOOD)
+
+    def _judge(
+        self, segment: Segment, window: Window, batch: Batch | None, end: int, fault: Fault
+    ) -> Step:
+        if fault is Fault.BLANK:
+            following = self._log.segment_after(segment)
+            if following and (following.base == segment.end or self._across_gaps):
+                return Step(batch, following.base, Fault.GOOD)
+            return Step(batch, end, fault)
+        if fault in (Fault.OFFSET, Fault.TOPIC):
+            # RocketMQ looks at neither; without a queue that could be named, there is no entry.
+            at = end - window.base
+            size = int.from_bytes(window.buffer[at : at + 4].tobytes(), "big")
+            if fault is Fault.OFFSET or not _has_nul_topic(window, at):
+                return Step(batch, end + size, Fault.GOOD)
+        return Step(batch, end, fault)
+
+
+def _has_nul_topic(window: Window, at: int) -> bool:
+    """Say whether bytes of the topic may have been lost: no topic has a zero byte."""
+    _, layout = record.check(window.buffer.data, at, window.length, window.base + at, crc=False)
+    if layout is None:
+        return True
+    return not window.buffer[layout.topic_at : layout.topic_at + layout.topic_length].all()

@@ -1,0 +1,1 @@
+"""The consume queues of a store: entries, searches by time; read, or owned and written."""

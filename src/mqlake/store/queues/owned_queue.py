@@ -1,0 +1,218 @@
+"""One consume queue that this process writes (docs/formats/consume_queue.md).
+
+Upstream: `ConsumeQueue`, `MappedFileQueue`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqlake.errors import StoreError
+from mqlake.formats import consume_queue
+from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, ENTRY_SIZE, QueueEntry
+from mqlake.formats.file_name import check_topic_name, segment_name
+from mqlake.storage.protocol import Buffer
+from mqlake.store.log.file_end import end_of_data
+from mqlake.store.queues.queue_files import DIRECTORY
+
+if TYPE_CHECKING:
+    from mqlake.store.queues.owned_queues import OwnedQueues
+
+MOST_BLANKS = 1 << 20
+"""Places that are filled with blank entries at most, where records between two are missing. A
+record that leaves more of them empty is not believed, and gets no entry."""
+
+_MOST_OFFSET = ((1 << 63) - 1) // ENTRY_SIZE
+_BLANK = consume_queue.encode(BLANK_ENTRY)
+_BLANK_STEP = 4096
+
+UNKNOWN = -1
+
+
+class OwnedQueue:
+    """The entries of one queue: those from `first` to `end` are in its files.
+
+    Attributes:
+        end: the queue offset that the next message gets; UNKNOWN until recovery found it.
+        bases: the place of each file's first byte among all of the queue, ascending.
+    """
+
+    def __init__(self, files: OwnedQueues, topic: str, queue_id: int) -> None:
+        self.topic, self.queue_id = topic, queue_id
+        self.path = f"{DIRECTORY}/{check_topic_name(topic)}/{queue_id}"
+        self.bases: list[int] = []
+        self.end = 0
+        self._files = files
+        self._last_base, self._last_path = -1, ""
+        self._min_offset, self._min_physical = 0, -1
+
+    @property
+    def first(self) -> int:
+        """The queue offset of the first place in its files."""
+        return self.bases[0] // ENTRY_SIZE if self.bases else self.end
+
+    def file_path(self, base: int) -> str:
+        """Return the path of the file that begins at byte `base` of the queue."""
+        return f"{self.path}/{segment_name(base)}"
+
+    # Append
+
+    def append(self, first: int, entries: bytes | Buffer) -> int:
+        """Put entries (20 bytes each) at queue offset `first` and following; return how many.
+
+        A place that has its entry keeps it: the first record of the log that states a queue offset
+        has it. Places of missing records are filled with blank entries.
+
+        Raises:
+            DiskError: some may have been written; the same call again completes them.
+        """
+        end = self.end
+        if first != end:
+            if end == UNKNOWN:
+                assert self._files.end_before is not None
+                end = self.end = self._files.end_before(self, first)
+            if first < end:
+                entries = memoryview(entries)[(end - first) * ENTRY_SIZE :]
+                if not entries:
+                    return 0
+                first = end
+            elif first > end and not self._fill_to(first):
+                return 0
+        self.write(first, entries)
+        count = len(entries) // ENTRY_SIZE
+        self.end = first + count
+        return count
+
+    def _fill_to(self, first: int) -> bool:
+        """Write blank entries from the end, or from a new queue's first file on, to `first`."""
+        start = self.end
+        if not self.bases:
+            per_file = self._files.file_size // ENTRY_SIZE
+            start = first // per_file * per_file
+        if first >= _MOST_OFFSET or first - start > max(MOST_BLANKS, self._files.file_size):
+            return False
+        self.write_blanks(start, first)
+        return True
+
+    def write_blanks(self, start: int, end: int) -> None:
+        """Fill the queue offsets from `start` to `end` with blank entries."""
+        for at in range(start, end, _BLANK_STEP):
+            self.write(at, _BLANK * min(_BLANK_STEP, end - at))
+
+    def write(self, first: int, entries: bytes | Buffer) -> None:
+        """Put bytes at the place of queue offset `first`, making files as needed."""
+        at, size = first * ENTRY_SIZE, self._files.file_size
+        base = at - at % size
+        if base + size < at + len(entries):
+            share = base + size - at
+            self.write(first, memoryview(entries)[:share])
+            self.write(first + share // ENTRY_SIZE, memoryview(entries)[share:])
+            return
+        if base != self._last_base:
+            self._last_base, self._last_path = base, self.file_path(base)
+            if base not in self.bases:
+                self._files.make_file(self, base)
+        self._files.write(self._last_path, at - base, entries)
+
+    # Read
+
+    def read(self, start: int, count: int) -> bytes | memoryview:
+        """Return the entries of `count` queue offsets from `start` on, fewer at the end."""
+        start = max(start, self.first)
+        stop = min(start + count, self.end)
+        parts: list[memoryview] = []
+        while start < stop:
+            data = self._read_from_file(start, stop)
+            if not data:
+                raise StoreError(f"{self.path}: the entry of queue offset {start} is missing")
+            parts.append(data)
+            start += len(data) // ENTRY_SIZE
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _read_from_file(self, start: int, stop: int) -> memoryview:
+        at, size = start * ENTRY_SIZE, self._files.file_size
+        base = at - at % size
+        if base not in self.bases:
+            return memoryview(b"")
+        path = self._last_path if base == self._last_base else self.file_path(base)
+        length = min(stop * ENTRY_SIZE, base + size) - at
+        data = self._files.file(path).view()[at - base : at - base + length]
+        return data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]
+
+    def entry(self, queue_offset: int) -> QueueEntry | None:
+        """Return what is at the place of a queue offset, None where no file has it."""
+        data = self._read_from_file(queue_offset, queue_offset + 1) if queue_offset >= 0 else None
+        return QueueEntry(*ENTRY.unpack(data)) if data else None
+
+    def min_offset(self, min_physical_offset: int) -> int:
+        """Return the first queue offset whose record lies at or behind a physical offset.
+
+        `end` where there is none. RocketMQ: `correctMinOffset`.
+        """
+        if self._min_physical != min_physical_offset or self._min_offset >= self.end:
+            self._min_offset = self._search(min_physical_offset)
+            self._min_physical = min_physical_offset
+        return self._min_offset
+
+    def _search(self, physical_offset: int) -> int:
+        low, high = self.first, self.end
+        while low < high:
+            middle = (low + high) // 2
+            entry = self.entry(middle)
+            if entry is None or entry == BLANK_ENTRY or entry.physical_offset < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    # Trim, recover
+
+    def trim(self, min_physical_offset: int) -> int:
+        """Remove the files whose records all lie before a physical offset, never the last one.
+
+        Returns:
+            How many files went. RocketMQ: `deleteExpiredFileByOffset`.
+        """
+        count = 0
+        while len(self.bases) > 1:
+            last = self.entry(self.bases[1] // ENTRY_SIZE - 1)
+            if last is not None and last.physical_offset >= min_physical_offset:
+                break
+            self.remove_file(self.bases[0])
+            count += 1
+        return count
+
+    def remove_file(self, base: int) -> None:
+        """Remove one file."""
+        self._files.remove_file(self, base)
+        self.bases.remove(base)
+        self._last_base = -1
+        self._min_physical = -1
+
+    def written_end(self) -> int:
+        """Return the queue offset behind the last place that is not all zero."""
+        for base in reversed(self.bases):
+            file = self._files.file(self.file_path(base))
+            if end := end_of_data(file, 0, file.size):
+                return (base - -end // ENTRY_SIZE * ENTRY_SIZE) // ENTRY_SIZE
+        return self.first
+
+    def end_at(self, queue_offset: int) -> None:
+        """Let the queue end there: all that is written behind becomes zero, later files go."""
+        self.end, self._min_physical = queue_offset, -1
+        at = queue_offset * ENTRY_SIZE
+        # The first file stays: its name alone says where the queue goes on.
+        for base in [base for base in self.bases[1:] if base >= at]:
+            self.remove_file(base)
+        if self.bases and self.bases[-1] <= at:
+            path = self.file_path(self.bases[-1])
+            file = self._files.file(path)
+            start = at - self.bases[-1]
+            if (end := end_of_data(file, start, file.size)) > start:
+                self._files.write(path, start, bytes(end - start))
+
+    def forget(self) -> None:
+        """Be a queue without files, which starts at 0 again."""
+        self.bases.clear()
+        self.end = 0
+        self._last_base = self._min_physical = -1

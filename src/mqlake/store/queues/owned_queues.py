@@ -1,0 +1,258 @@
+"""The consume queues of a store that this process writes (docs/live-store.md).
+
+Upstream: `ConsumeQueueStore`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from mqlake.errors import DiskError
+from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.file_name import parse_segment_name
+from mqlake.storage.durable import parent
+from mqlake.storage.protocol import Buffer, OwnedDirectory, WritableFile
+from mqlake.store.pending_sync import PendingSync
+from mqlake.store.queues.owned_queue import UNKNOWN, OwnedQueue
+from mqlake.store.queues.queue_files import queue_ids, topic_names
+
+_MOST_OPEN = 4096
+_SHARE_OF_DESCRIPTORS = 8
+
+
+class OwnedQueues:
+    """All queues of a store, by topic and queue id. For one thread.
+
+    Files are opened when they are needed, and the least used of them closed.
+
+    Attributes:
+        file_size: bytes of each file.
+        min_physical_offset: entries that point before it are of messages that are gone.
+    """
+
+    def __init__(self, directory: OwnedDirectory, file_size: int) -> None:
+        self.file_size = max(1, -(-file_size // ENTRY_SIZE)) * ENTRY_SIZE
+        self.min_physical_offset = 0
+        self._directory = directory
+        self._queues: dict[tuple[str, int], OwnedQueue] = {}
+        self._open: OrderedDict[str, WritableFile] = OrderedDict()
+        self._dirty: dict[str, None] = {}
+        self._new_names: dict[str, None] = {}
+        self._syncing: set[WritableFile] = set()
+        self._most_open = _most_open()
+        self.end_before: Callable[[OwnedQueue, int], int] | None = None
+        """During recovery: finds where a queue ends whose first message behind is given. Names of
+        files that are there need not be on the disk then."""
+
+    def load(self) -> None:
+        """Find the queues that have a directory, and their files."""
+        for topic in topic_names(self._directory):
+            for queue_id in queue_ids(self._directory, topic):
+                queue = self.queue(topic, queue_id)
+                names = self._directory.names(queue.path)
+                bases = (parse_segment_name(name) for name in names)
+                queue.bases = [base for base in bases if base is not None]
+
+    def queue(self, topic: str, queue_id: int) -> OwnedQueue:
+        """Return a queue, empty where there was none. It is the same object for ever.
+
+        Raises:
+            FormatError: the topic cannot be a directory's name.
+        """
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            queue = self._queues[topic, queue_id] = OwnedQueue(self, topic, queue_id)
+            if self.end_before is not None:
+                queue.end = UNKNOWN
+        return queue
+
+    def queues(self) -> list[tuple[str, int]]:
+        """Return (topic, queue id) of each queue that has files, sorted."""
+        return sorted(key for key, queue in self._queues.items() if queue.bases)
+
+    def __iter__(self) -> Iterator[OwnedQueue]:
+        return iter(list(self._queues.values()))
+
+    def append(self, topic: str, queue_id: int, queue_offset: int, entries: bytes | Buffer) -> int:
+        """Put entries (20 bytes each) at a queue offset: see `OwnedQueue.append`."""
+        return self.queue(topic, queue_id).append(queue_offset, entries)
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Return the queue offset behind the last entry; 0 for no such queue."""
+        queue = self._queues.get((topic, queue_id))
+        return queue.end if queue else 0
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """Return the queue offset of the first message that is still there; else the max offset."""
+        queue = self._queues.get((topic, queue_id))
+        return queue.min_offset(self.min_physical_offset) if queue else 0
+
+    def entries(self, topic: str, queue_id: int, start: int, count: int) -> bytes | memoryview:
+        """Return the entries (20 bytes each) of queue offsets from `start` on, at most `count`.
+
+        What is not yet synced, too. Nothing before the first file's start, or from the end on.
+        """
+        queue = self._queues.get((topic, queue_id))
+        return queue.read(start, count) if queue else b""
+
+    # Trim
+
+    def trim(self, min_physical_offset: int) -> int:
+        """Remove files whose records all lie before a physical offset; return how many.
+
+        A queue keeps its last file, so that its offsets go on.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self.min_physical_offset = min_physical_offset
+        queues = list(self._queues.values())
+        return sum(queue.trim(min_physical_offset) for queue in queues if len(queue.bases) > 1)
+
+    def remove_topic(self, topic: str) -> None:
+        """Remove all queues of a topic, durably.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        queues = [queue for queue in self._queues.values() if queue.topic == topic]
+        for queue in queues:
+            for base in list(queue.bases):
+                queue.remove_file(base)
+            self._directory.remove_directory(queue.path)
+            self._new_names.pop(queue.path, None)
+            queue.forget()
+        if queues:
+            path = parent(queues[0].path)
+            self._directory.remove_directory(path)
+            self._new_names.pop(path, None)
+            self._directory.sync_directory(parent(path))
+
+    # Files, for `OwnedQueue`
+
+    def file(self, path: str) -> WritableFile:
+        """Return an open file; one that a crash left shorter has its size again."""
+        file = self._open.get(path)
+        if file is not None:
+            self._open.move_to_end(path)
+            return file
+        file = self._directory.open_writable(path)
+        if file.size != self.file_size:
+            file.close()
+            self._directory.truncate(path, self.file_size)
+            self._dirty[path] = None
+            self._note_names(parent(path))
+            file = self._directory.open_writable(path)
+        self._keep(path, file)
+        return file
+
+    def write(self, path: str, at: int, data: bytes | Buffer) -> None:
+        """Write bytes of a file, which then has to be synced."""
+        self.file(path).write(at, data)
+        self._dirty[path] = None
+        if self.end_before is not None:
+            self._note_names(path.rpartition("/")[0])
+
+    def make_file(self, queue: OwnedQueue, base: int) -> None:
+        """Make the file of a queue that begins at byte `base` of it."""
+        path = queue.file_path(base)
+        if not queue.bases and not self._directory.is_directory(queue.path):
+            self._make_directories(queue.path)
+        self._keep(path, self._directory.create(path, self.file_size))
+        queue.bases.append(base)
+        queue.bases.sort()
+        self._dirty[path] = None
+        self._new_names[queue.path] = None
+
+    def remove_file(self, queue: OwnedQueue, base: int) -> None:
+        """Remove a file of a queue; whoever has it open can still read it."""
+        path = queue.file_path(base)
+        self._dirty.pop(path, None)
+        file = self._open.pop(path, None)
+        if file is not None and file not in self._syncing:
+            file.close()
+        self._directory.remove(path)
+        self._new_names[queue.path] = None
+
+    def _note_names(self, path: str) -> None:
+        """Note that the names of a directory, and its own, have to be synced."""
+        while path:
+            self._new_names[path] = None
+            path = parent(path)
+        self._new_names[""] = None
+
+    def _make_directories(self, path: str) -> None:
+        if path and not self._directory.is_directory(path):
+            self._make_directories(parent(path))
+            self._directory.make_directory(path)
+            self._new_names[parent(path)] = None
+
+    def _keep(self, path: str, file: WritableFile) -> None:
+        self._open[path] = file
+        if len(self._open) > self._most_open:
+            _, oldest = self._open.popitem(last=False)
+            if oldest not in self._syncing:
+                oldest.close()
+
+    # Sync
+
+    def pending_sync(self) -> PendingSync:
+        """Return what makes all entries up to now durable, and the names of their files."""
+        files = [self._open.get(path) or _ClosedFile(self._directory, path) for path in self._dirty]
+        held = {file for file in files if not isinstance(file, _ClosedFile)}
+        # The deepest first: a name is worth nothing before what it leads to is there.
+        names = sorted(self._new_names, key=lambda path: -path.count("/"))
+        self._dirty, self._new_names = {}, {}
+        self._syncing |= held
+
+        def done() -> None:
+            self._syncing -= held
+            for file in held.difference(self._open.values()):
+                file.close()
+
+        return PendingSync(self._directory, files, names, done)
+
+    def sync(self) -> None:
+        """Return once all entries, and the names of their files, are on the disk.
+
+        Raises:
+            DiskError: the disk failed; nothing since the last sync may be taken as durable.
+        """
+        self.pending_sync().complete()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+
+def _most_open() -> int:
+    """Return how many files may be open: a share of the descriptors that the process may have."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return 64
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_OPEN if soft < 0 else max(16, min(_MOST_OPEN, soft // _SHARE_OF_DESCRIPTORS))
+
+
+class _ClosedFile:
+    """A file that is opened only while it is synced."""
+
+    def __init__(self, directory: OwnedDirectory, path: str) -> None:
+        self._directory, self._path = directory, path
+
+    def sync(self) -> None:
+        try:
+            file = self._directory.open_writable(self._path)
+        except DiskError as error:
+            if error.errno == errno.ENOENT:  # trimmed meanwhile
+                return
+            raise
+        try:
+            file.sync()
+        finally:
+            file.close()

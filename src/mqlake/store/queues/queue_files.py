@@ -1,0 +1,226 @@
+"""The consume-queue files of one queue (docs/formats/consume_queue.md).
+
+Entry `n` of a queue is at byte 20 n of its files, which follow each other as the log's do.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.formats import consume_queue
+from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
+from mqlake.formats.damage import Damage
+from mqlake.formats.file_name import check_topic_name, parse_segment_name
+from mqlake.storage.protocol import Directory, ReadableFile
+from mqlake.store.log.file_end import end_of_data
+
+DIRECTORY = "consumequeue"
+
+_MOST_MAPPED = 8
+_MOST_QUEUE_ID = 0x7FFFFFFF
+
+
+class QueueFile(NamedTuple):
+    """One file: its name, the queue offset of its first entry, and its size in bytes."""
+
+    name: str
+    first: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Queue offset just past the entries that the file has room for."""
+        return self.first + self.size // ENTRY_SIZE
+
+
+def topic_names(directory: Directory) -> list[str]:
+    """Return the topics that have a directory; names that are no topic's are passed over."""
+    return [
+        name
+        for name in directory.names(DIRECTORY)
+        if _is_topic(name) and directory.is_directory(f"{DIRECTORY}/{name}")
+    ]
+
+
+def queue_ids(directory: Directory, topic: str) -> list[int]:
+    """Return the queues of a topic that have a directory, ascending."""
+    names = directory.names(f"{DIRECTORY}/{check_topic_name(topic)}")
+    return sorted(
+        int(name)
+        for name in names
+        if name.isascii() and name.isdigit() and len(name) <= 10 and str(int(name)) == name
+        if int(name) <= _MOST_QUEUE_ID
+    )
+
+
+def _is_topic(name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except FormatError:
+        return False
+    return True
+
+
+class QueueFiles:
+    """The entries that the files of one queue hold.
+
+    Entries [first, end) lie between the first file's start and the last entry that was written;
+    among them may be some that were not (a hole after a power cut, a missing file).
+
+    Args:
+        whole_size: bytes of a whole file, where that is known.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        topic: str,
+        queue_id: int,
+        *,
+        whole_size: int | None = None,
+    ) -> None:
+        self._directory = directory
+        self._path = f"{DIRECTORY}/{check_topic_name(topic)}/{queue_id}"
+        self._views: OrderedDict[str, memoryview] = OrderedDict()
+        self.files = list(_queue_files(directory, self._path))
+        self._firsts = [file.first for file in self.files]
+        self.first = self.files[0].first if self.files else 0
+        self.end = self._find_end()
+        self.whole_size = whole_size or _distance(self.files)
+
+    @property
+    def has_room(self) -> bool:
+        """Say whether the last file is whole and has room left: nothing is lost behind its end.
+
+        Where it has none, a next file may have been lost, or the rest of this one.
+        """
+        if not self.files:
+            return False
+        last = self.files[-1]
+        return last.size == (self.whole_size or last.size) and self.end < last.end
+
+    def entry(self, queue_offset: int) -> QueueEntry | None:
+        """Return the entry of a queue offset, None where none was written."""
+        entry = self._read(queue_offset)
+        if entry is None or consume_queue.is_blank(entry) or not consume_queue.is_written(entry):
+            return None
+        return entry
+
+    def is_hole(self, queue_offset: int) -> bool:
+        """Say whether a file has a place for an entry that was never written, not even as blank."""
+        entry = self._read(queue_offset)
+        return entry is not None and not consume_queue.is_written(entry)
+
+    def _read(self, queue_offset: int) -> QueueEntry | None:
+        number = bisect_right(self._firsts, queue_offset) - 1
+        if number < 0 or queue_offset >= self.files[number].end:
+            return None
+        file = self.files[number]
+        view, at = self._view(file), (queue_offset - file.first) * ENTRY_SIZE
+        if at + ENTRY_SIZE > len(view):
+            return None
+        return QueueEntry(*consume_queue.ENTRY.unpack_from(view, at))
+
+    def written_from(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
+        """Yield queue offset and entry of what was written, from an offset on."""
+        for file in self.files[max(0, bisect_right(self._firsts, queue_offset) - 1) :]:
+            for offset in range(max(queue_offset, file.first), min(file.end, self.end)):
+                entry = self.entry(offset)
+                if entry is not None:
+                    yield offset, entry
+
+    def written_before(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
+        """Yield queue offset and entry of what was written before an offset, last ones first."""
+        for file in reversed(self.files[: bisect_right(self._firsts, queue_offset)]):
+            for offset in range(min(queue_offset, file.end, self.end) - 1, file.first - 1, -1):
+                entry = self.entry(offset)
+                if entry is not None:
+                    yield offset, entry
+
+    def first_at_or_after(self, physical_offset: int) -> int:
+        """Return the least queue offset whose entry points at or behind a physical offset.
+
+        Entries point forwards, so this halves; `end` where there is none.
+        """
+        low, high = self.first, self.end
+        while low < high:
+            middle = (low + high) // 2
+            if self._read(middle) == consume_queue.BLANK_ENTRY:
+                low = middle + 1
+                continue
+            offset, entry = next(self.written_from(middle), (high, None))
+            if entry is None or offset >= high or entry.physical_offset >= physical_offset:
+                high = middle
+            else:
+                low = offset + 1
+        return next(self.written_from(low), (self.end, None))[0]
+
+    def damage(self) -> Iterator[Damage]:
+        """Yield what is wrong with names and sizes."""
+        for file in self.files:
+            path = f"{self._path}/{file.name}"
+            if file.size % ENTRY_SIZE:
+                reason = f"{file.size} bytes are no multiple of an entry's {ENTRY_SIZE}"
+                yield Damage(
+                    path, file.size // ENTRY_SIZE * ENTRY_SIZE, file.size % ENTRY_SIZE, reason
+                )
+            elif self.whole_size and file.size != self.whole_size:
+                reason = f"this file has {file.size} bytes, others {self.whole_size}"
+                yield Damage(path, min(file.size, self.whole_size), 0, reason)
+        for file, following in pairwise(self.files):
+            if following.first > file.end:
+                missing = following.first - file.end
+                reason = f"{missing} entries are missing before this file"
+                yield Damage(f"{self._path}/{following.name}", 0, 0, reason)
+
+    def _view(self, file: QueueFile) -> memoryview:
+        view = self._views.get(file.name)
+        if view is None:
+            opened = self._open(file)
+            if opened is None:
+                return memoryview(b"")
+            view = opened.view()
+            opened.close()
+            self._views[file.name] = view
+            if len(self._views) > _MOST_MAPPED:
+                self._views.popitem(last=False)
+        return view
+
+    def _open(self, file: QueueFile) -> ReadableFile | None:
+        try:
+            return self._directory.open(f"{self._path}/{file.name}")
+        except StoreError:
+            return None  # deleted since it was listed
+
+    def _find_end(self) -> int:
+        """Return the queue offset behind the last entry that is not all zero."""
+        for file in reversed(self.files):
+            opened = self._open(file)
+            if opened is not None:
+                written = end_of_data(opened, 0, file.size // ENTRY_SIZE * ENTRY_SIZE)
+                opened.close()
+                if written:
+                    return file.first + -(-written // ENTRY_SIZE)
+        return self.first
+
+
+def _queue_files(directory: Directory, path: str) -> Iterator[QueueFile]:
+    for name in directory.names(path):
+        base = parse_segment_name(name)
+        if base is not None and base % ENTRY_SIZE == 0:
+            try:
+                size = directory.size(f"{path}/{name}")
+            except StoreError:
+                continue  # deleted since it was listed
+            yield QueueFile(name, base // ENTRY_SIZE, size)
+
+
+def _distance(files: list[QueueFile]) -> int | None:
+    """Return the bytes from one file's start to the next one's, if there are two."""
+    distances = [(after.first - file.first) * ENTRY_SIZE for file, after in pairwise(files)]
+    return min(distances, default=None)

@@ -1,0 +1,42 @@
+"""Read messages of a queue from an offset on.
+
+RocketMQ: `DefaultMessageStore.getMessage`.
+"""
+
+from __future__ import annotations
+
+from mqlake.formats.record import Record
+from mqlake.store.queues.queue_view import QueueView
+from mqlake.store.queues.tag_filter import TagFilter
+from mqlake.store.results import GetResult, Status
+
+
+def get(view: QueueView, offset: int, limit: int, tags: TagFilter) -> GetResult:
+    """Return up to `limit` messages with queue offsets from `offset` on.
+
+    Statuses and next offset are RocketMQ's. It also ends an answer at a file's end, at 32 messages
+    or 256 KiB, and after 800 entries that no tag matched; this one does not.
+    """
+    low, high = view.min_offset, view.max_offset
+    if high == 0:
+        return GetResult(Status.NO_MESSAGE_IN_QUEUE, 0, low, high, [])
+    if offset < low:
+        return GetResult(Status.OFFSET_TOO_SMALL, low, low, high, [])
+    if offset == high:
+        return GetResult(Status.OFFSET_OVERFLOW_ONE, offset, low, high, [])
+    if offset > high:
+        return GetResult(Status.OFFSET_OVERFLOW_BADLY, high, low, high, [])
+    records: list[Record] = []
+    status, following = Status.NO_MATCHED_MESSAGE, high
+    for at, entry in view.entries(offset):
+        if len(records) == limit:
+            following = at
+            break
+        if tags.may_match(view.topic, entry):
+            record = view.record(at, entry)
+            if record is None:
+                status = Status.MESSAGE_WAS_REMOVING
+            elif tags.matches(record):
+                records.append(record)
+    status = Status.FOUND if records else status
+    return GetResult(status, following, low, high, records)

@@ -1,0 +1,197 @@
+"""Read messages of a queue of a live store from an offset on (docs/live-store.md, "Reading").
+
+RocketMQ: `DefaultMessageStore.getMessage`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mqlake.dispatch.answers import Followed
+from mqlake.dispatch.decode import decode
+from mqlake.dispatch.kernel import Kernel, load
+from mqlake.dispatch.queue_read import AT, FAULT, QUEUE_OFFSET, SIZE, Limits, Part, Wanted
+from mqlake.dispatch.verdict import MORE, OTHER
+from mqlake.errors import StoreError
+from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
+from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.tag_filter import TagFilter
+from mqlake.store.reads.live_result import LiveGetResult, Run, Skipped
+from mqlake.store.results import QueueRange, Status
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Longs
+    from mqlake.store.queues.owned_queues import OwnedQueues
+
+_NO_BYTES = np.frombuffer(b"", np.uint8)
+_OTHER_REASON = "the record there has another topic, queue or queue offset"
+
+
+class QueueReading:
+    """How one queue is read: what to look for, and how far.
+
+    Args:
+        most_entries: what one read goes through at most, whether they match or not.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: OwnedQueues,
+        wanted: Wanted,
+        tags: TagFilter,
+        most_entries: int,
+    ) -> None:
+        self._log, self._queues = log, queues
+        self._wanted, self._tags = wanted, tags
+        self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
+        self._most_entries = most_entries
+        self._kernel = load()
+
+    def get(
+        self, offset: int, max_messages: int, max_bytes: int, readable_end: int
+    ) -> LiveGetResult:
+        """Read from a queue offset on; nothing from the physical offset `readable_end` on."""
+        queues, topic, queue_id = self._queues, self._topic, self._queue_id
+        low, high = queues.min_offset(topic, queue_id), queues.max_offset(topic, queue_id)
+        queue = QueueRange(low, high)
+        if high == 0:
+            return LiveGetResult(Status.NO_MESSAGE_IN_QUEUE, 0, queue)
+        if offset < low:
+            return LiveGetResult(Status.OFFSET_TOO_SMALL, low, queue)
+        if offset == high:
+            return LiveGetResult(Status.OFFSET_OVERFLOW_ONE, offset, queue)
+        if offset > high:
+            return LiveGetResult(Status.OFFSET_OVERFLOW_BADLY, high, queue)
+        walk = _Walk(self._kernel, self._log, self._wanted, self._tags, readable_end)
+        end = min(high, offset + max(self._most_entries, max_messages))
+        per_file = queues.file_size // ENTRY_SIZE
+        at, is_full = offset, False
+        while at < end and not is_full and walk.messages < max_messages:
+            most = end - at if self._wanted.by_code else min(end - at, max_messages)
+            try:
+                # A file at a time: where one is gone, the others are still there.
+                entries = queues.entries(topic, queue_id, at, min(most, per_file - at % per_file))
+            except StoreError:
+                entries = b""
+            if not entries:
+                return walk.result(at, queue, min(high, (at // per_file + 1) * per_file))
+            count, is_full = walk.take(at, entries, max_messages, max_bytes)
+            at += count
+        return walk.result(at, queue)
+
+
+class _Walk:
+    """What one read has found so far."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        log: CommitLog,
+        wanted: Wanted,
+        tags: TagFilter,
+        readable_end: int,
+    ) -> None:
+        self._kernel, self._log, self._wanted, self._tags = kernel, log, wanted, tags
+        self._view = memoryview(b"")
+        self._part = Part(_NO_BYTES, 0, log.min_offset, readable_end)
+        self._runs: list[Run] = []
+        self._skipped: list[Skipped] = []
+        self.messages = self._bytes = 0
+        self._misses_last = False
+
+    def take(
+        self, first: int, entries: bytes | memoryview, most: int, most_bytes: int
+    ) -> tuple[int, bool]:
+        """Follow entries, the first of which has a queue offset.
+
+        Returns:
+            How many were gone through, and whether a limit was reached before the others.
+        """
+        packed, count, done = np.frombuffer(entries, np.uint8), len(entries) // ENTRY_SIZE, 0
+        if not self.messages:
+            self._enter(ENTRY.unpack_from(entries)[0])
+        while done < count:
+            rows = np.empty((4, count - done), np.int64)
+            limits = Limits(self.messages, self._bytes, most, most_bytes)
+            followed = self._kernel.follow(
+                packed[done * ENTRY_SIZE :], first + done, self._part, self._wanted, limits, rows
+            )
+            done += followed.entries
+            is_whole = self._add(rows[:, : followed.rows], followed, first + done - 1)
+            if followed.verdict == MORE:
+                offset = ENTRY.unpack_from(entries, done * ENTRY_SIZE)[0]
+                if not self._enter(offset):
+                    self._skip(first + done, offset, Fault.SHORT)
+                    done += 1
+                    self._misses_last = True
+            elif done < count and is_whole:
+                return done, True
+        return done, False
+
+    def result(self, at: int, queue: QueueRange, next_file: int | None = None) -> LiveGetResult:
+        """Return what was found before the queue offset `at`.
+
+        Args:
+            next_file: queue offset at which entries go on, where those of `at` are gone.
+        """
+        if self._runs:
+            status = Status.FOUND
+        elif next_file is not None:
+            status, at = Status.OFFSET_FOUND_NULL, next_file
+        elif self._misses_last:
+            status = Status.MESSAGE_WAS_REMOVING
+        else:
+            status = Status.NO_MATCHED_MESSAGE
+        return LiveGetResult(status, at, queue, self._kernel, self._runs, self._skipped)
+
+    def _enter(self, offset: int) -> bool:
+        """Go to the segment of a physical offset; say whether there is one."""
+        place = self._log.place(offset)
+        if place is None:
+            return False
+        self._view = place.view
+        buffer = np.frombuffer(place.view, np.uint8, place.end)
+        self._part = Part(buffer, place.segment.base, self._part.low, self._part.high)
+        return True
+
+    def _add(self, rows: Longs, followed: Followed, last: int) -> bool:
+        """Add the rows of good records; say whether all that were counted are."""
+        self._misses_last = False
+        if followed.messages - self.messages != rows.shape[1]:
+            missing = rows[FAULT] != Fault.GOOD
+            for queue_offset, offset, _, fault in rows[:, missing].T.tolist():
+                self._skip(queue_offset, offset, fault)
+            self._misses_last = bool(missing[-1]) and int(rows[QUEUE_OFFSET, -1]) == last
+            rows = rows.compress(~missing, axis=1)  # contiguous, as kernels are compiled for
+        self.messages, self._bytes = followed.messages, followed.bytes
+        if not rows.shape[1]:
+            return True
+        run = Run(self._view, self._part.buffer, rows[AT], rows[SIZE])
+        if self._tags.chooses_all:
+            self._runs.append(run)
+            return True
+        return self._add_tagged(run)
+
+    def _add_tagged(self, run: Run) -> bool:
+        """Add the messages that have a chosen tag, and not only its hash."""
+        records = decode(run.buffer, run.at, run.sizes, self._kernel)
+        matches = np.array([self._tags.matches(record) for record in records])
+        if matches.all():
+            self._runs.append(run)
+            return True
+        kept = run._replace(at=run.at[matches], sizes=run.sizes[matches])
+        if len(kept.at):
+            self._runs.append(kept)
+        self.messages -= len(run.at) - len(kept.at)
+        self._bytes -= int(run.sizes.sum() - kept.sizes.sum())
+        return False
+
+    def _skip(self, queue_offset: int, offset: int, fault: int) -> None:
+        if fault == Fault.SHORT and 0 <= offset < self._part.low:
+            return  # trimmed with the log
+        reason = _OTHER_REASON if fault == OTHER else FAULT_REASONS[Fault(fault)]
+        self._skipped.append(Skipped(queue_offset, offset, reason))

@@ -1,0 +1,49 @@
+"""One queue of a live store as searches by time see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mqlake.errors import StoreError
+from mqlake.formats import consume_queue
+from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
+from mqlake.store.log.scan import Head, head_of
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+
+_MOST_AT_ONCE = 512
+
+
+class LiveQueue:
+    """The entries of one queue that lead to a record of it before `log_end`."""
+
+    def __init__(
+        self, log: CommitLog, log_end: int, queues: OwnedQueues, topic: str, queue_id: int
+    ) -> None:
+        self.topic, self.queue_id = topic, queue_id
+        self.min_offset = queues.min_offset(topic, queue_id)
+        self.max_offset = queues.max_offset(topic, queue_id)
+        self._log, self._log_end, self._queues = log, log_end, queues
+
+    def heads(self, start: int, end: int) -> Iterator[tuple[QueueEntry, Head]]:
+        """Yield entry and head of the records with queue offsets in [start, end), ascending."""
+        queue = (self.topic, self.queue_id)
+        for offset, entry in self._entries(max(start, self.min_offset), min(end, self.max_offset)):
+            head = head_of(self._log, self._log_end, queue, offset, entry.physical_offset)
+            if head is not None:
+                yield entry, head
+
+    def _entries(self, start: int, end: int) -> Iterator[tuple[int, QueueEntry]]:
+        # A search looks at one entry in many places, a range at all of them in one.
+        most, per_file = 1, self._queues.file_size // ENTRY_SIZE
+        while start < end:
+            count = min(most, end - start, per_file - start % per_file)
+            try:
+                data = self._queues.entries(self.topic, self.queue_id, start, count)
+            except StoreError:
+                data = b""
+            for at in range(0, len(data), ENTRY_SIZE):
+                yield start + at // ENTRY_SIZE, consume_queue.decode(data, at)
+            # Where a file is gone, the next one is still there.
+            start += len(data) // ENTRY_SIZE or per_file - start % per_file
+            most = min(2 * most, _MOST_AT_ONCE)

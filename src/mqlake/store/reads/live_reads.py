@@ -1,0 +1,257 @@
+"""Answer questions about a store that is being written (docs/live-store.md, "Reading").
+
+Searches are those of `mqlake.store.reader`, over the log, the queues and the index as they are in
+memory. RocketMQ: `DefaultMessageStore`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mqlake.dispatch.queue_read import wanted
+from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.file_name import check_topic_name
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.record import Record
+from mqlake.store.dispatch.dispatcher import Dispatcher
+from mqlake.store.index import key_query
+from mqlake.store.index.index_files import IndexFiles
+from mqlake.store.index.key_query import TAG_TYPE, KeyQuery, KeyScan
+from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues import time_range
+from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.queues.tag_filter import TagFilter
+from mqlake.store.queues.time_range import TimeRange
+from mqlake.store.queues.time_search import Boundary, offset_by_time
+from mqlake.store.reads.arrivals import Arrivals
+from mqlake.store.reads.live_get import QueueReading
+from mqlake.store.reads.live_queue import LiveQueue
+from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.reads.tail import Tail
+from mqlake.store.results import QueryResult, QueueRange
+from mqlake.store.settings import StoreSettings
+
+LAST_TIME = (1 << 63) - 1
+DEFAULT_LIMIT = 64
+
+_MOST_BYTES = 128 << 20
+_KEPT_READINGS = 1024
+
+
+@dataclass(frozen=True)
+class Live:
+    """What reads need of a live store.
+
+    Attributes:
+        readable_end: the physical offset before which messages may be read, as of now.
+        catch_up: dispatch what may be read and is not dispatched yet.
+        dialect: whose keys the index has.
+    """
+
+    log: OwnedCommitLog
+    queues: OwnedQueues
+    index: OwnedIndex
+    dispatcher: Dispatcher
+    settings: StoreSettings
+    readable_end: Callable[[], int]
+    catch_up: Callable[[], None]
+    dialect: Dialect = Dialect.V5_5
+
+
+class LiveReads:
+    """The reading side of a live store. For the store's thread.
+
+    `get` sees what is dispatched, which follows a put within milliseconds; everything else sees
+    what may be read at once. A topic that cannot be a directory name raises `FormatError`.
+
+    Attributes:
+        arrivals: tells whoever waits for messages of a topic.
+    """
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._log, self._queues = live.log, live.queues
+        self._most_bytes = live.settings.max_transfer_bytes_on_message_in_memory
+        self.arrivals = Arrivals()
+        live.dispatcher.arrived = self.arrivals
+        self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
+
+    # Queues
+
+    @property
+    def min_offset(self) -> int:
+        """Physical offset of the log's first byte."""
+        return self._log.min_offset
+
+    @property
+    def max_offset(self) -> int:
+        """Physical offset behind the last message that may be read."""
+        return self._live.readable_end()
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics that have a queue, sorted."""
+        return sorted({topic for topic, _ in self._queues.queues()})
+
+    def queues(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues, ascending."""
+        check_topic_name(topic)
+        return [queue_id for name, queue_id in self._queues.queues() if name == topic]
+
+    def queue(self, topic: str, queue_id: int) -> QueueRange:
+        """Return a queue's offsets; (0, 0) where there is no such queue."""
+        check_topic_name(topic)
+        low = self._queues.min_offset(topic, queue_id)
+        return QueueRange(low, self._queues.max_offset(topic, queue_id))
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        tags: str | None = None,
+        max_bytes: int | None = None,
+        crc: bool = True,
+    ) -> LiveGetResult:
+        """Return messages of a queue from an offset on.
+
+        Statuses and next offset are RocketMQ's. It also goes through no more queue entries at once
+        than `maxFilterMessageSize` has room for; NO_MATCHED_MESSAGE says that none of them
+        matched, and `next_offset` where to go on.
+
+        Args:
+            max_messages: at least 1 is given where there is one.
+            tags: an expression such as "TagA || TagB".
+            max_bytes: of all records; the first is given whatever its size.
+                `maxTransferBytesOnMessageInMemory` without it.
+            crc: check the bodies' CRC. A record with a wrong one is passed over.
+        """
+        reading = self._reading(topic, queue_id, tags, crc)
+        most = self._most_bytes if max_bytes is None else min(max_bytes, _MOST_BYTES)
+        return reading.get(offset, max(1, max_messages), most, self._live.readable_end())
+
+    def _make_reading(
+        self,
+        topic: str,
+        queue_id: int,
+        tags: str | None,
+        crc: bool,
+    ) -> QueueReading:
+        chosen = TagFilter(tags)
+        which = wanted(check_topic_name(topic), queue_id, chosen.codes(topic), crc=crc)
+        most = self._live.settings.max_filter_message_size // ENTRY_SIZE
+        return QueueReading(self._log, self._queues, which, chosen, most)
+
+    def tail(
+        self,
+        topic: str,
+        queue_ids: Iterable[int] | None = None,
+        offset: int | Mapping[int, int] | None = None,
+        *,
+        tags: str | None = None,
+    ) -> Tail:
+        """Return a reader that goes on as messages arrive: see `Tail`."""
+        self._live.catch_up()
+        return Tail(self, check_topic_name(topic), queue_ids, offset, tags)
+
+    # Single messages
+
+    def record_at(self, physical_offset: int) -> Record | None:
+        """Return the message that starts at a physical offset."""
+        if not self.min_offset <= physical_offset < self.max_offset:
+            return None
+        return self._log.record(physical_offset)
+
+    def by_message_id(self, message_id: str) -> Record | None:
+        """Return the message with an offset message id.
+
+        Raises:
+            FormatError: not 32 or 56 hex digits.
+        """
+        _, physical_offset = decode_message_id(message_id)
+        record = self.record_at(physical_offset)
+        is_same = record is not None and record.message_id == message_id.upper()
+        return record if is_same else None
+
+    # Keys
+
+    def by_unique_key(self, topic: str, key: str) -> Record | None:
+        """Return the message with a unique key; the newest, where a producer tried again."""
+        query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
+        found = self._by_key(query, 1).records
+        return found[0] if found else None
+
+    def by_key(
+        self,
+        topic: str,
+        key: str,
+        begin: int = 0,
+        end: int = LAST_TIME,
+        max: int = DEFAULT_LIMIT,  # noqa: A002
+        index_type: str | None = None,
+    ) -> QueryResult:
+        """Return the newest `max` messages with a key, by physical offset.
+
+        As `StoreReader.by_key`. Where there is no index, the log is scanned.
+        """
+        kind = TAG_TYPE if index_type == TAG_TYPE else None
+        return self._by_key(KeyQuery(check_topic_name(topic), key, begin, end, kind), max)
+
+    def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
+        index = self._index(query)
+        # Not kept from query to query: what it scans grows with each put.
+        scan = KeyScan(self._log)
+        return QueryResult(*key_query.find(self._log, self.max_offset, index, scan, query, limit))
+
+    def _index(self, query: KeyQuery) -> IndexFiles:
+        live = self._live
+        is_in_index = query.index_type != TAG_TYPE or live.dialect is Dialect.V5_5
+        if not live.settings.message_index_enable or not is_in_index:
+            return IndexFiles([], [])
+        files = live.index.files().files
+        if files:
+            # What was dispatched and is not in the last file has no keys.
+            files[-1] = files[-1]._replace(covered_end=live.dispatcher.position)
+        return IndexFiles(files, [])
+
+    # Time
+
+    def offset_by_time(
+        self,
+        topic: str,
+        queue_id: int,
+        milliseconds: int,
+        boundary: Boundary | str = Boundary.LOWER,
+    ) -> int:
+        """Return the queue offset at a store time: see `Boundary`."""
+        self._live.catch_up()
+        return offset_by_time(self._view(topic, queue_id), milliseconds, Boundary(boundary))
+
+    def by_time_range(
+        self,
+        topic: str,
+        begin: int,
+        end: int,
+        max: int = DEFAULT_LIMIT,  # noqa: A002
+        tag: str | None = None,
+    ) -> QueryResult:
+        """Return the first `max` messages stored in [begin, end] (ms), in store-time order.
+
+        Ties come by physical offset.
+        """
+        self._live.catch_up()
+        times, tags = TimeRange(begin, end), TagFilter(tag)
+        sources = [
+            time_range.in_queue(self._view(topic, queue_id), times, tags)
+            for queue_id in self.queues(topic)
+        ]
+        return QueryResult(*time_range.read(self._log, sources, max, tags))
+
+    def _view(self, topic: str, queue_id: int) -> LiveQueue:
+        topic = check_topic_name(topic)
+        return LiveQueue(self._log, self.max_offset, self._queues, topic, queue_id)

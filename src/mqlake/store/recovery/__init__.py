@@ -1,0 +1,1 @@
+"""Bring a store into a good state when it is opened, and say how far it is."""

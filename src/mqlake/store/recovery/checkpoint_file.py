@@ -1,0 +1,131 @@
+"""Write the checkpoint of a store that this process owns (docs/formats/checkpoint.md).
+
+Upstream: `StoreCheckpoint`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mqlake.errors import FormatError
+from mqlake.formats import checkpoint
+from mqlake.formats.checkpoint import Checkpoint, ResumePoint
+from mqlake.formats.dialect import Dialect
+from mqlake.storage.durable import create_file
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.dispatch.dispatcher import Dispatcher, Last
+from mqlake.store.index.owned_index import IndexState, OwnedIndex
+from mqlake.store.snapshot import CHECKPOINT_NAME
+
+
+class Reached(NamedTuple):
+    """How far a store is at one moment: what a checkpoint says once all of it is on the disk."""
+
+    position: int
+    last_record: Last
+    last_queued: Last
+    index_state: IndexState
+
+
+def reached(dispatcher: Dispatcher, index: OwnedIndex) -> Reached:
+    """Return how far dispatch is."""
+    return Reached(
+        dispatcher.position, dispatcher.last_record, dispatcher.last_queued, index.state()
+    )
+
+
+class CheckpointFile:
+    """The checkpoint of a store.
+
+    Attributes:
+        found: the checkpoint when it was opened, all zero where there is none.
+        resume: mqlake's resume point then, None where there is none that holds.
+        dialect: whose fields are written.
+        position: physical offset before which all is on the disk, says the file; a record starts
+            there. The log must keep the file in which that is.
+    """
+
+    def __init__(self, directory: OwnedDirectory) -> None:
+        self.found, self.resume = Checkpoint(), None
+        self.dialect = Dialect.V5_5
+        self.position = 0
+        self._directory = directory
+        self._data = _read(directory)
+        try:
+            self.found = checkpoint.decode(self._data)
+            self.resume: ResumePoint | None = checkpoint.decode_resume(self._data)
+        except FormatError:
+            self._data = b""
+
+    def write(self, reached: Reached, *, is_clean_stop: bool = False) -> None:
+        """Say how far the store is. Returns once that is on the disk; all it says must be.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        data = checkpoint.encode(
+            self._fields(reached, is_clean_stop=is_clean_stop), self.dialect, self._resume(reached)
+        )
+        if data == self._data:
+            self.position = reached.position
+            return
+        if len(self._data) != checkpoint.SIZE:
+            file = create_file(self._directory, CHECKPOINT_NAME, checkpoint.SIZE)
+        else:
+            file = self._directory.open_writable(CHECKPOINT_NAME)
+        try:
+            file.write(0, data)
+            file.sync()
+        finally:
+            file.close()
+        self._data = data
+        self.position = reached.position
+
+    def _resume(self, reached: Reached) -> ResumePoint:
+        return ResumePoint(
+            self.dialect,
+            reached.position,
+            reached.last_record.physical_offset,
+            reached.last_queued.physical_offset,
+            reached.last_queued.store_timestamp,
+            int(reached.index_state.name or 0),
+            reached.index_state.slots,
+            reached.index_state.header,
+        )
+
+    def _fields(self, reached: Reached, *, is_clean_stop: bool) -> Checkpoint:
+        """Return the fields that RocketMQ goes by.
+
+        After a crash it deletes each index file that ends after the index timestamp, which is the
+        end of the last full one, and dispatches again from the log file in which `logics` lies.
+        So that no key is lost then, `logics` goes back to the first record of the file that would
+        be deleted. After a clean stop nothing is.
+        """
+        queued = reached.last_queued
+        logics = Last(max(0, queued.physical_offset), queued.store_timestamp)
+        header = reached.index_state.header
+        if not is_clean_stop and header.index_count > 1 and not reached.index_state.is_full:
+            # 0 would say that there is no such offset; 1 is in the same file.
+            offset = max(1, header.begin_physical_offset)
+            logics = Last(
+                min(logics.physical_offset, offset),
+                min(logics.store_timestamp, header.begin_timestamp),
+            )
+        return Checkpoint(
+            physic_msg_timestamp=reached.last_record.store_timestamp,
+            logics_msg_timestamp=logics.store_timestamp,
+            index_msg_timestamp=reached.index_state.full_until,
+            master_flushed_offset=self.found.master_flushed_offset,
+            confirm_physical_offset=max(0, reached.last_record.physical_offset),
+            logics_physical_offset=logics.physical_offset,
+        )
+
+
+def _read(directory: OwnedDirectory) -> bytes:
+    if not directory.exists(CHECKPOINT_NAME):
+        return b""
+    file = directory.open(CHECKPOINT_NAME)
+    try:
+        return file.read(0, checkpoint.SIZE)
+    finally:
+        file.close()

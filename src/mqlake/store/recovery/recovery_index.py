@@ -1,0 +1,138 @@
+"""Find what of the index is on the disk for sure; the rest comes from the log.
+
+RocketMQ deletes the files that may be incomplete (`IndexService.load`), and their keys of log files
+before the start of recovery with them. Here the entries that are known to be whole stay, and those
+behind them are inserted again from the log (docs/live-store.md, "Recovery").
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mqlake.formats import index_file
+from mqlake.formats.checkpoint import Checkpoint, ResumePoint
+from mqlake.formats.file_name import parse_index_name
+from mqlake.formats.index_file import ENTRY_SIZE, IndexHeader
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.index.index_files import DIRECTORY, IndexFile, open_index_file
+from mqlake.store.index.index_sizes import Sizes
+from mqlake.store.index.owned_index import NOT_INDEXED, OwnedIndex
+from mqlake.store.index.owned_index_file import OwnedIndexFile
+
+_NONE = IndexHeader(0, 0, 0, 0, 0, 1)
+
+
+class IndexStart(NamedTuple):
+    """Where the index goes on.
+
+    Attributes:
+        first: physical offset of the first record whose keys are to be inserted.
+        skip: so many of its keys are in the index.
+    """
+
+    first: int
+    skip: int = 0
+
+
+class IndexRecovery:
+    """Bring an index into a state that is known to be true.
+
+    Args:
+        min_offset: physical offset of the first record that is still there.
+    """
+
+    def __init__(self, directory: OwnedDirectory, index: OwnedIndex, min_offset: int) -> None:
+        self._directory, self._index, self._min_offset = directory, index, min_offset
+        names = directory.names(DIRECTORY)
+        self._names = [name for name in names if parse_index_name(name) is not None]
+
+    def resume(self, point: ResumePoint, full_until: int) -> IndexStart | None:
+        """Let the index be as it was at mqlake's checkpoint; None where its last file is not.
+
+        Args:
+            full_until: end timestamp of the last full file then, milliseconds.
+        """
+        if point.index_slots == NOT_INDEXED:
+            return None
+        name = f"{point.index_name:017d}" if point.index_name else ""
+        header, last = point.index_header, None
+        if name in self._names:
+            last = self._open(name, point.index_slots)
+            if last is None or not last.restore(header):
+                return None
+        elif header.index_count > 1 and header.end_physical_offset >= self._min_offset:
+            return None
+        self._remove_from(name, and_itself=False)
+        old = [file for other in self._names if other < name and (file := self._read(other))]
+        self._index.adopt(old, last, header, full_until)
+        return IndexStart(point.position)
+
+    def start_anew(self, found: Checkpoint, *, is_clean: bool) -> IndexStart:
+        """Keep the files that RocketMQ's checkpoint vouches for; after a clean stop, all of them.
+
+        Those after them are made again: each of their keys is in the log, or of no record.
+        """
+        kept: list[IndexFile] = []
+        for name in self._names:
+            file = self._read(name)
+            if file is None or not (is_clean or _is_vouched_for(file, found)):
+                self._remove_from(name, and_itself=True)
+                break
+            kept.append(file)
+        last = self._reopen(kept)
+        newest = last.as_read() if last else kept[-1] if kept else None
+        header = newest.header if newest else _NONE
+        self._index.adopt(kept, last, header, found.index_msg_timestamp)
+        if newest is None or header.end_physical_offset < self._min_offset:
+            return IndexStart(self._min_offset)
+        return IndexStart(header.end_physical_offset, _entries_of_last_record(newest))
+
+    def _reopen(self, kept: list[IndexFile]) -> OwnedIndexFile | None:
+        """Take the last of the files that are kept, if there is room in it, to go on with it."""
+        if not kept or kept[-1].header.index_count >= kept[-1].sizes.max_entries:
+            return None
+        newest = kept.pop()
+        last = self._open(newest.name, newest.sizes.slots)
+        if last is not None and last.restore(newest.header):
+            return last
+        self._remove_from(newest.name, and_itself=True)
+        return None
+
+    def _read(self, name: str) -> IndexFile | None:
+        path = f"{DIRECTORY}/{name}"
+        if not self._directory.is_directory(path):
+            # One that cannot be opened now is not damaged: this raises.
+            self._directory.open(path).close()
+        file = open_index_file(self._directory, name)
+        return file if isinstance(file, IndexFile) else None
+
+    def _open(self, name: str, slots: int) -> OwnedIndexFile | None:
+        """Return a file to be written, None where its size is not that of an index file."""
+        file = self._directory.open_writable(f"{DIRECTORY}/{name}")
+        entries, odd = divmod(file.size - index_file.entry_at(slots, 0), ENTRY_SIZE)
+        if slots < 1 or entries < 2 or odd:
+            file.close()
+            return None
+        return OwnedIndexFile(name, file, Sizes(slots, entries, is_proven=True), _NONE)
+
+    def _remove_from(self, name: str, *, and_itself: bool) -> None:
+        for other in self._names:
+            if other > name or (and_itself and other == name):
+                self._directory.remove(f"{DIRECTORY}/{other}")
+        self._names = [other for other in self._names if other < name]
+
+
+def _is_vouched_for(file: IndexFile, found: Checkpoint) -> bool:
+    """Say whether a file is full, and was on the disk when the checkpoint was written."""
+    is_full = file.header.index_count == file.sizes.max_entries
+    return is_full and file.header.end_timestamp <= found.index_msg_timestamp
+
+
+def _entries_of_last_record(file: IndexFile) -> int:
+    number = file.header.index_count
+    while number > 1:
+        entry = index_file.decode_entry(file.view, file.sizes.slots, number - 1)
+        if entry.physical_offset != file.header.end_physical_offset:
+            break
+        number -= 1
+    return file.header.index_count - number

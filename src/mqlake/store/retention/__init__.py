@@ -1,0 +1,1 @@
+"""Remove what a store need not keep."""

@@ -1,0 +1,153 @@
+"""Remove what a live store need not keep any more, and say whether it has room for messages.
+
+RocketMQ: `DefaultMessageStore.CleanCommitLogService`, `ConsumeQueueStore.CleanConsumeQueueService`.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Protocol
+
+from mqlake.errors import DiskError
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.retention.plan import (
+    LogFile,
+    Moment,
+    delete_hours,
+    is_time,
+    not_writable,
+    plan_log,
+)
+from mqlake.store.services import Service
+from mqlake.store.settings import StoreSettings
+
+
+class Trimmed(Protocol):
+    """Files that point into the log: `OwnedQueues`, `OwnedIndex`."""
+
+    def trim(self, min_physical_offset: int) -> int:
+        """Remove the files that point only before a physical offset; the last one stays."""
+        ...
+
+
+class Checkpointed(Protocol):
+    """What says from where the next start reads the log: `CheckpointFile`."""
+
+    @property
+    def position(self) -> int:
+        """Physical offset before which all that follows from the log is on the disk."""
+        ...
+
+
+class Retention:
+    """The retention of one live store. For the store's thread.
+
+    A removed file's room comes back once its last reader has let go of it.
+
+    Attributes:
+        not_writable: why the store takes no messages, None where the disk has room.
+        warnings: what the last look at the disk gives rise to, one line each.
+
+    Args:
+        queues, index: trimmed after the log.
+        checkpoint: what a start after a crash would read is kept.
+        zone: whose hours `deleteWhen` has; this machine's without it.
+
+    Raises:
+        StoreError: `deleteWhen` is not hours of the day.
+    """
+
+    def __init__(
+        self,
+        directory: OwnedDirectory,
+        log: OwnedCommitLog,
+        queues: Trimmed,
+        index: Trimmed | None,
+        checkpoint: Checkpointed,
+        settings: StoreSettings,
+        clock: Clock,
+        zone: tzinfo | None = None,
+    ) -> None:
+        delete_hours(settings)
+        self._directory, self._log, self._checkpoint = directory, log, checkpoint
+        self._derived = [queues, index] if index else [queues]
+        self._settings, self._clock, self._zone = settings, clock, zone
+        self._waiting = 0
+        self._is_asked = False
+        self._trimmed_to = -1
+        self.not_writable: str | None = None
+        self.warnings: list[str] = []
+
+    def services(self) -> list[Service]:
+        """Return what looks at the disk, and what removes files one by one, in their intervals.
+
+        Deleting never keeps the disk from being looked at, and the store from taking messages.
+        """
+        settings = self._settings
+        return [
+            Service(settings.clean_resource_interval, self.check),
+            Service(settings.delete_commit_log_files_interval, self.remove_next),
+        ]
+
+    def clean(self) -> None:
+        """Let expired files go at the next look, whatever the hour."""
+        self._is_asked = True
+
+    def check(self) -> None:
+        """Look at the disk; decide whether messages are taken, and which files go next.
+
+        What was decided before and not done is decided anew. Where the disk cannot be looked at,
+        all stays as it is.
+        """
+        try:
+            usage = self._directory.usage()
+            files = self._files()
+        except DiskError as error:
+            self.warnings = [str(error)]
+            return
+        self.not_writable = not_writable(self._settings, usage)
+        now = self._clock.milliseconds()
+        is_due = self._is_asked or is_time(self._settings, now, self._zone)
+        needed = min(self._log.flushed, self._checkpoint.position)
+        plan = plan_log(self._settings, Moment(now, is_due, usage), files, needed)
+        self._waiting = min(len(plan.removals), self._settings.delete_file_batch_max)
+        self._is_asked = self._is_asked and self._waiting < len(plan.removals)
+        self.warnings = plan.warnings
+        self._trim()
+
+    def remove_next(self) -> None:
+        """Remove the next file of the log that goes, then what points into it."""
+        if not self._waiting:
+            return
+        try:
+            self._log.remove_first()
+        except DiskError as error:
+            self._waiting, self.warnings = 0, [*self.warnings, str(error)]
+            return
+        self._waiting -= 1
+        self._trim()
+
+    def _files(self) -> list[LogFile]:
+        return [
+            LogFile(
+                segment.path,
+                segment.base,
+                segment.end - segment.base,
+                self._directory.modified(segment.path),
+            )
+            for segment in self._log.segments
+        ]
+
+    def _trim(self) -> None:
+        """Let nothing point before the log's start; also what a crash between the two left."""
+        start = self._log.min_offset
+        if start <= self._trimmed_to:
+            return
+        try:
+            for derived in self._derived:
+                derived.trim(start)
+            self._trimmed_to = start
+        except DiskError as error:
+            self.warnings = [*self.warnings, str(error)]
