@@ -20,8 +20,11 @@ R = TypeVar("R")
 LONGEST_MESSAGE = 1000
 """Characters. Spark Connect cuts long messages off, and nobody reads them."""
 
-FAILURE = re.compile(r"\b(?:TaskError: |mqlake\.errors\.)(\w+): ([^\n]*)")
-"""Class and message of what a task raised, or a data source, which nothing can be put around."""
+FAILURE = re.compile(r"\bTaskError: (\w+): ([^\n]*)")
+"""Class and message of what a task raised."""
+
+SOURCE_FAILURE = re.compile(r"\bmqlake\.errors\.(\w+): ([^\n]*)")
+"""The same of a data source, which nothing can be put around."""
 
 RAISED = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception): [^\n]*)", re.MULTILINE)
 """The last line of a Python traceback."""
@@ -89,7 +92,7 @@ def failure(title: str, spark_error: object) -> errors.MqlakeError:
     JobError that names the step.
     """
     text = str(spark_error)
-    if found := FAILURE.search(text):
+    if found := FAILURE.search(text) or SOURCE_FAILURE.search(text):
         name, message = found[1], found[2].strip()
         ours = getattr(errors, name, None)
         if isinstance(ours, type) and issubclass(ours, errors.MqlakeError):
