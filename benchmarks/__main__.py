@@ -1,4 +1,5 @@
-"""Run the benchmarks: `python -m benchmarks [NAME…]`; `make bench` runs all and writes the page."""
+"""Run the benchmarks: `python -m benchmarks [NAME…]`; `make bench` runs all. At full size beside
+Java, what was measured goes onto the page."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
 from benchmarks.page import page
 from benchmarks.peer import PeerError
-from benchmarks.results import Results, Section
+from benchmarks.results import Results, Section, joined
 
 MEASURES = {
     "rebuild": rebuild.measure,
@@ -58,7 +59,7 @@ RAW = Path(__file__).parent / "results.json"
 
 
 def main() -> int:
-    """Measure what was asked for; publish a whole run at full size beside Java."""
+    """Measure what was asked for; publish it if it was at full size and beside Java."""
     options = _options()
     engines = [name for name in ("java", "local", "spark") if name not in options.without]
     if "java" in engines:
@@ -73,7 +74,7 @@ def main() -> int:
         bench = Bench(Path(directory), options.size, options.repetitions, tuple(engines))
         try:
             sections = [
-                _measure(bench, name)
+                msgspec.structs.replace(_measure(bench, name), begun=begun)
                 for name in options.names or MEASURES
                 if name not in NEED_JAVA or "java" in engines
             ]
@@ -83,8 +84,9 @@ def main() -> int:
     told = {"segment size": f"{options.size >> 20} MiB", "repetitions": str(options.repetitions)}
     results = Results(begun, state, known, told, sections)
     print(page(results))
-    whole = not options.names and not options.without and options.size == FULL_SIZE
-    if whole and "java" in engines:
+    if not options.without and options.size == FULL_SIZE and "java" in engines:
+        old = msgspec.json.decode(RAW.read_bytes(), type=Results) if RAW.exists() else None
+        results = joined(old, results)
         PAGE.write_text(page(results))
         RAW.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
     return 0

@@ -9,11 +9,12 @@ from benchmarks.results import Bar, Results, Section, Series
 HEAD = """\
 # Benchmarks
 
-`make bench` wrote this page, in one run on one machine, together with the raw results in
-`benchmarks/results.json`. The Java side is Apache RocketMQ's own store, in a JVM that is warm:
-the same work was done several times in that process before the first figure was taken. mqlake and
-Java take turns (A B A B), on the same files, in the page cache. Figures are medians, with the
-smallest and the largest value beside them; compare ratios, because machines differ.
+`make bench` (or `python -m benchmarks NAME…` for some of it) wrote this page, together with the
+raw results in `benchmarks/results.json`. Each section is one run on one machine. The Java side is
+Apache RocketMQ's own store, in a JVM that is warm: the same work was done several times in that
+process before the first figure was taken. mqlake and Java take turns (A B A B), on the same files,
+in the page cache. Figures are medians, with the smallest and the largest value beside them; compare
+ratios, because machines differ.
 """
 
 
@@ -23,7 +24,7 @@ def page(results: Results) -> str:
     parts = [
         HEAD,
         _table(("bar", "wanted", "measured", "verdict"), [_bar(bar) for bar in bars]),
-        f"## Machine and versions\n\nBegun {results.begun}.\n",
+        f"## Machine and versions\n\nOf the last run, begun {results.begun}.\n",
         _table(("what", "value"), _facts(results)),
         *(part for section in results.sections for part in _section(section)),
     ]
@@ -48,7 +49,8 @@ def _section(section: Section) -> list[str]:
     rows = [_series(series) for series in section.series]
     names = ("what", "median", "smallest", "largest", "rate")
     remarks = [f"- {remark}" for remark in section.remarks]
-    parts = [f"## {section.title}\n\n{section.method}\n", _table(names, rows)]
+    begun = f"\n\nBegun {section.begun}." if section.begun else ""
+    parts = [f"## {section.title}\n\n{section.method}{begun}\n", _table(names, rows)]
     return [*parts, "\n".join(remarks) + "\n"] if remarks else parts
 
 

@@ -46,7 +46,10 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """One published benchmark: how it was done, what came out, and remarks with figures in them."""
+    """One published benchmark: how it was done, what came out, and remarks with figures in them.
+
+    `begun` says when its run began.
+    """
 
     name: str
     title: str
@@ -54,13 +57,23 @@ class Section(msgspec.Struct, frozen=True):
     series: list[Series]
     bars: list[Bar]
     remarks: list[str] = []
+    begun: str = ""
 
 
 class Results(msgspec.Struct, frozen=True):
-    """A whole run; benchmarks/results.json holds the last one that was published."""
+    """A run; benchmarks/results.json holds the last published one of each section."""
 
     begun: str
     machine: dict[str, str]
     versions: dict[str, str]
     options: dict[str, str]
     sections: list[Section]
+
+
+def joined(old: Results | None, new: Results) -> Results:
+    """Return a run with the sections of an earlier one that it did not measure again."""
+    if old is None:
+        return new
+    again = {section.name: section for section in new.sections}
+    kept = [again.pop(section.name, section) for section in old.sections]
+    return msgspec.structs.replace(new, sections=[*kept, *again.values()])

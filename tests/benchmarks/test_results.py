@@ -9,7 +9,7 @@ import pytest
 from benchmarks.derived import DifferenceError, compare
 from benchmarks.memory import peak_memory
 from benchmarks.page import number, page, quantity
-from benchmarks.results import Bar, Results, Section, Series
+from benchmarks.results import Bar, Results, Section, Series, joined
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,20 @@ def test_peak_memory_sees_children() -> None:
         peaks = peak_memory(os.getpid(), child.stdout.readline)
         child.communicate(b"\n")
     assert max(peaks.values()) >= size
+
+
+def test_sections_that_were_not_measured_again_stay() -> None:
+    def run(begun: str, *names: str) -> Results:
+        sections = [Section(name, name, "method", [], [], begun=begun) for name in names]
+        return Results(begun, {}, {}, {}, sections)
+
+    both = joined(run("first", "a", "b", "c"), run("second", "d", "b"))
+    assert [(section.name, section.begun) for section in both.sections] == [
+        ("a", "first"),
+        ("b", "second"),
+        ("c", "first"),
+        ("d", "second"),
+    ]
+    assert both.begun == "second"
+    assert "Begun second." in page(both)
+    assert joined(None, both) == both
