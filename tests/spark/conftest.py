@@ -41,11 +41,14 @@ class Shared:
             self.session = None
 
 
+# Of the process: tests elsewhere that use these fixtures get the same session.
+_SHARED = Shared()
+
+
 @pytest.fixture(scope="session")
 def shared() -> Iterator[Shared]:
-    shared = Shared()
-    yield shared
-    shared.close()
+    yield _SHARED
+    _SHARED.close()
 
 
 @pytest.fixture
