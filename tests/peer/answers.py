@@ -14,6 +14,7 @@ from typing import Any
 from mqlake.formats import index_file, sys_flag
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.java_string import index_key_hash
+from mqlake.formats.record import Record
 from tests.peer.rocketmq_store import RocketMQ
 
 Message = dict[str, Any]
@@ -38,6 +39,27 @@ FIELDS = (
     "bodySha1",
 )
 MOST_FOUND = 64
+
+
+def shown(record: Record) -> Message:
+    """Return a record of mqlake's as such a message, but for its size and tags code."""
+    return {
+        "topic": record.topic,
+        "queueId": record.queue_id,
+        "queueOffset": record.queue_offset,
+        "physicalOffset": record.physical_offset,
+        "flag": record.flag,
+        "sysFlag": record.sys_flag,
+        "bornTimestamp": record.born_timestamp,
+        "bornHost": f"/{record.born_host}",
+        "storeTimestamp": record.store_timestamp,
+        "storeHost": f"/{record.store_host}",
+        "reconsumeTimes": record.reconsume_times,
+        "preparedTransactionOffset": record.prepared_transaction_offset,
+        "properties": record.properties,
+        "offsetMsgId": record.message_id,
+        "bodySha1": hashlib.sha1(record.body).hexdigest(),
+    }
 
 
 def check_times(rocketmq: RocketMQ, messages: Iterable[Message]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from mqlake.store.blocking import BlockingMessageStore
 from tests.golden import ROOT
 from tests.jobs.model import read_index_files, read_queue_files
 from tests.peer import answers
-from tests.peer.answers import Message
+from tests.peer.answers import Message, shown
 from tests.peer.live_writer import put_all
 from tests.peer.rocketmq_store import RocketMQ
 from tests.peer.workload import DELAY_LEVELS, expected, puts
@@ -157,24 +156,3 @@ def read_queue(store: BlockingMessageStore, topic: str, queue_id: int) -> Iterat
         )
         yield from result.records
         offset = result.next_offset
-
-
-def shown(record: Record) -> Message:
-    """Return a record with the names and in the form of `tests.peer.answers`."""
-    return {
-        "topic": record.topic,
-        "queueId": record.queue_id,
-        "queueOffset": record.queue_offset,
-        "physicalOffset": record.physical_offset,
-        "flag": record.flag,
-        "sysFlag": record.sys_flag,
-        "bornTimestamp": record.born_timestamp,
-        "bornHost": f"/{record.born_host}",
-        "storeTimestamp": record.store_timestamp,
-        "storeHost": f"/{record.store_host}",
-        "reconsumeTimes": record.reconsume_times,
-        "preparedTransactionOffset": record.prepared_transaction_offset,
-        "properties": record.properties,
-        "offsetMsgId": record.message_id,
-        "bodySha1": hashlib.sha1(record.body).hexdigest(),
-    }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,26 +22,8 @@ pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("peer")]
 SETTINGS = {name: value for name, value in SMALL.items() if name != "messageDelayLevel"}
 
 
-def shown(record: Record) -> dict[str, Any]:
-    """Return a record as `tests.peer.answers` shows it."""
-    return {
-        "topic": record.topic,
-        "queueId": record.queue_id,
-        "queueOffset": record.queue_offset,
-        "physicalOffset": record.physical_offset,
-        "flag": record.flag,
-        "sysFlag": record.sys_flag,
-        "bornTimestamp": record.born_timestamp,
-        "bornHost": f"/{record.born_host}",
-        "storeTimestamp": record.store_timestamp,
-        "storeHost": f"/{record.store_host}",
-        "reconsumeTimes": record.reconsume_times,
-        "preparedTransactionOffset": record.prepared_transaction_offset,
-        "properties": record.properties,
-        "tagsCode": _tags_code(record),
-        "offsetMsgId": record.message_id,
-        "bodySha1": hashlib.sha1(record.body).hexdigest(),
-    }
+def shown(record: Record) -> answers.Message:
+    return answers.shown(record) | {"tagsCode": _tags_code(record)}
 
 
 def _tags_code(record: Record) -> int:

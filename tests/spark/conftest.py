@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,11 @@ from mqlake.spark.session import open_session
 from tests.golden import store
 from tests.spark.files import digests
 from tests.spark.servers import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
 Steps = list[tuple[str, int, int]]
 
@@ -74,3 +80,17 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     out = tmp_path_factory.mktemp("local") / "out"
     rebuild(store("rmq5-clean").path, LocalEngine(2), out=out)
     return digests(out)
+
+
+@pytest.fixture
+def spark(session: ClassicSession) -> SparkSession:
+    """The shared session as PySpark knows it."""
+    return session.spark
+
+
+@pytest.fixture(params=["pushed down", "not pushed down"])
+def pushing(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
+    """The same, with filters handed to Python sources and without."""
+    spark.conf.set(PUSH_DOWN, str(request.param == "pushed down").lower())
+    yield spark
+    spark.conf.unset(PUSH_DOWN)

@@ -17,7 +17,7 @@ from mqlake.storage.local import LocalDirectory, LocalFile
 from mqlake.storage.owner_lock import OwnerLock
 from mqlake.storage.protocol import Buffer, DiskUsage
 
-# Room is taken in steps of so many bytes: a call each is 10 microseconds.
+# Room is taken in steps of so many bytes, so that few writes ask for any.
 _RESERVE_STEP = 16 << 20
 
 

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from mqlake.formats.record import Record
+from mqlake.store.lookups import DEFAULT_LIMIT, LAST_TIME
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.queues.time_search import Boundary
-from mqlake.store.reads.live_reads import DEFAULT_LIMIT, LAST_TIME
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import QueryResult, QueueRange
 

@@ -19,14 +19,8 @@ from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import follow_blocking
 from mqlake.store.recovery.recovery import Progress
-from mqlake.store.services import Job
+from mqlake.store.services import LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings, make_settings
-
-# Seconds after a put until it is dispatched, unless more puts bring that forward.
-_TICK = 0.001
-
-# Seconds between looks at what is due.
-_SERVICE_INTERVAL = 0.05
 
 
 class BlockingMessageStore(Answers):
@@ -206,9 +200,9 @@ class BlockingMessageStore(Answers):
 
     def _serve(self) -> None:
         while not self._is_closing:
-            if self._work.wait(_SERVICE_INTERVAL):
+            if self._work.wait(LOOK_INTERVAL):
                 self._work.clear()
-                sleep(_TICK)
+                sleep(TICK)
             with self.lock:
                 self.core.tick()
                 while (job := self.core.services.due()) is not None:

@@ -22,14 +22,8 @@ from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
-from mqlake.store.services import Job
+from mqlake.store.services import LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings, make_settings
-
-# Seconds after a put until it is dispatched, unless more puts bring that forward.
-_TICK = 0.001
-
-# Seconds between looks at what is due.
-_SERVICE_INTERVAL = 0.05
 
 
 class _Waiting(NamedTuple):
@@ -130,7 +124,7 @@ class MessageStore(Answers):
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
         if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(_TICK, self._tick)
+            self._tick_timer = self._loop.call_later(TICK, self._tick)
         if self._is_sync:
             await self._durable(result.physical_offset + result.size, result)
         return result
@@ -145,7 +139,7 @@ class MessageStore(Answers):
         """
         results = self.core.put_many(messages)
         if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(_TICK, self._tick)
+            self._tick_timer = self._loop.call_later(TICK, self._tick)
         last = next((result for result in reversed(results) if result.count), None)
         if self._is_sync and last is not None:
             await self._durable(last.physical_offset + last.size, last)
@@ -190,7 +184,7 @@ class MessageStore(Answers):
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
         if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(_TICK, self._tick)
+            self._tick_timer = self._loop.call_later(TICK, self._tick)
         if self._is_sync:
             await self._durable(result.physical_offset + result.size, result)
         return result
@@ -276,7 +270,7 @@ class MessageStore(Answers):
 
     async def _serve(self) -> None:
         while True:
-            await asyncio.sleep(_SERVICE_INTERVAL)
+            await asyncio.sleep(LOOK_INTERVAL)
             self._expire()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)

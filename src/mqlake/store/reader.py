@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Self
 from mqlake.errors import StoreError
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import check_topic_name
-from mqlake.formats.message_id import decode_message_id
-from mqlake.formats.record import Record
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import Directory
 from mqlake.store.index import key_query
@@ -22,6 +20,7 @@ from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
 from mqlake.store.log import segments
 from mqlake.store.log.segments import CommitLog
+from mqlake.store.lookups import DEFAULT_LIMIT, Lookups
 from mqlake.store.queues import queue_read, time_range
 from mqlake.store.queues.queue_files import queue_ids
 from mqlake.store.queues.tag_filter import TagFilter
@@ -33,11 +32,8 @@ from mqlake.store.snapshot import Snapshot
 if TYPE_CHECKING:
     from mqlake.store.report import StoreReport
 
-LAST_TIME = (1 << 63) - 1
-DEFAULT_LIMIT = 64
 
-
-class StoreReader:
+class StoreReader(Lookups):
     """A store directory, opened for reading. Not for use from several threads at once.
 
     Answers are about the store as it was when it was opened, or when `refresh` was called last.
@@ -82,11 +78,6 @@ class StoreReader:
         self._snapshot = Snapshot(self._directory, self._log, self._dialect)
 
     @property
-    def min_offset(self) -> int:
-        """Physical offset of the log's first byte."""
-        return self._log.min_offset
-
-    @property
     def max_offset(self) -> int:
         """Physical offset where the log ends: the first byte behind its last good record."""
         return self._snapshot.end.offset
@@ -120,48 +111,6 @@ class StoreReader:
         """Return messages of a queue from an offset on; `tag` may be as in "TagA || TagB"."""
         view = self._snapshot.view(check_topic_name(topic), queue_id)
         return queue_read.get(view, offset, max, TagFilter(tag))
-
-    def record_at(self, physical_offset: int) -> Record | None:
-        """Return the message that starts at a physical offset."""
-        if not self.min_offset <= physical_offset < self.max_offset:
-            return None
-        return self._log.record(physical_offset)
-
-    def by_message_id(self, message_id: str) -> Record | None:
-        """Return the message with an offset message id.
-
-        Raises:
-            FormatError: not 32 or 56 hex digits.
-        """
-        _, physical_offset = decode_message_id(message_id)
-        record = self.record_at(physical_offset)
-        is_same = record is not None and record.message_id == message_id.upper()
-        return record if is_same else None
-
-    def by_unique_key(self, topic: str, key: str) -> Record | None:
-        """Return the message with a unique key; the newest, where a producer tried again."""
-        query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
-        found = self._by_key(query, 1).records
-        return found[0] if found else None
-
-    def by_key(
-        self,
-        topic: str,
-        key: str,
-        begin: int = 0,
-        end: int = LAST_TIME,
-        max: int = DEFAULT_LIMIT,  # noqa: A002
-        index_type: str | None = None,
-    ) -> QueryResult:
-        """Return the newest `max` messages with a key, by physical offset.
-
-        A message has its unique key and each of its KEYS; with `index_type` "T", its tags. In the
-        range is what was stored in [begin, end] (ms), and what RocketMQ takes to have been, which
-        has only whole seconds.
-        """
-        kind = TAG_TYPE if index_type == TAG_TYPE else None
-        query = KeyQuery(check_topic_name(topic), key, begin, end, kind)
-        return self._by_key(query, max)
 
     def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
         index = self._snapshot.index

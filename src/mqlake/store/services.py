@@ -12,6 +12,12 @@ from typing import Protocol
 
 from mqlake.storage.clock import Clock
 
+TICK = 0.001
+"""Seconds after a put until it is dispatched, unless more puts bring that forward."""
+
+LOOK_INTERVAL = 0.05
+"""Seconds between looks at what is due."""
+
 
 class Job(Protocol):
     """Work that waits for the disk. The store goes on meanwhile."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mqlake.spark.classic import ClassicSession
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
 from tests.spark.kafka_log.growing import GrowingLogs
@@ -19,20 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-@pytest.fixture
-def spark(session: ClassicSession) -> SparkSession:
-    return session.spark
-
-
-@pytest.fixture(params=["pushed down", "not pushed down"])
-def pushing(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set(PUSH_DOWN, str(request.param == "pushed down").lower())
-    yield spark
-    spark.conf.unset(PUSH_DOWN)
 
 
 def test_the_schema_is_that_of_sparks_kafka_source(spark: SparkSession) -> None:

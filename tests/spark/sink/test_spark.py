@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mqlake.spark.classic import ClassicSession
 from mqlake.store.blocking import BlockingMessageStore
 from tests.golden import store
 from tests.jobs.model import read_log
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-
-@pytest.fixture
-def spark(session: ClassicSession) -> SparkSession:
-    return session.spark
 
 
 def save(frame: DataFrame, path: Path, mode: str = "append", **options: Any) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mqlake.spark.classic import ClassicSession
 from tests.golden import store
 from tests.spark.source.growing import GrowingStore
 from tests.spark.source.rows import as_recorded, in_order
@@ -19,20 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-@pytest.fixture
-def spark(session: ClassicSession) -> SparkSession:
-    return session.spark
-
-
-@pytest.fixture(params=["pushed down", "not pushed down"])
-def pushing(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set(PUSH_DOWN, str(request.param == "pushed down").lower())
-    yield spark
-    spark.conf.unset(PUSH_DOWN)
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:

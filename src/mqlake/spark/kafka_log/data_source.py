@@ -6,8 +6,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from mqlake.spark.kafka_log.columns import spark_schema
-from mqlake.spark.kafka_log.options import ReadOptions, read_options
-from mqlake.spark.source.log import logger
+from mqlake.spark.kafka_log.options import read_options
+from mqlake.spark.source.log import tell_ignored
 
 
 class KafkaLogDataSource(DataSource):
@@ -27,7 +27,7 @@ class KafkaLogDataSource(DataSource):
         from mqlake.spark.kafka_log import batch
 
         options = read_options(self.options, streaming=False)
-        _tell_ignored(options)
+        tell_ignored(options.ignored)
         return batch.reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -35,10 +35,5 @@ class KafkaLogDataSource(DataSource):
         from mqlake.spark.kafka_log.stream import StreamReader
 
         options = read_options(self.options, streaming=True)
-        _tell_ignored(options)
+        tell_ignored(options.ignored)
         return StreamReader(options, schema)
-
-
-def _tell_ignored(options: ReadOptions) -> None:
-    for name in options.ignored:
-        logger().info("option %s means nothing here", name)

@@ -11,11 +11,15 @@ from mqlake.errors import FormatError
 from mqlake.kafka.isolation import Isolation
 from mqlake.spark.kafka_log.columns import COLUMNS, check_columns
 from mqlake.spark.kafka_log.option_table import NO_MEANING, SOURCE_OPTIONS
-from mqlake.spark.source.limits import Limit, check_limits, limit_of
+from mqlake.spark.source.limits import (
+    Limit,
+    check_limits,
+    check_one_strategy,
+    check_triggers,
+    limit_of,
+)
 from mqlake.spark.source.option_parsing import parse_options
 from mqlake.spark.source.option_table import EARLIEST, LATEST
-
-_STRATEGIES = ("assign", "subscribe", "subscribePattern")
 
 TopicPartition = tuple[str, int]
 
@@ -54,9 +58,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     values = parse_options(SOURCE_OPTIONS, given)
     if values["path"] is None:
         raise FormatError("option path is missing: Kafka's log directory (log.dir), or its URL")
-    strategies = [name for name in _STRATEGIES if values[name] is not None]
-    if len(strategies) > 1:
-        raise FormatError(f"options {' and '.join(strategies)} exclude each other: give one")
+    check_one_strategy(values)
     options = ReadOptions(
         path=values["path"],
         topics=values["subscribe"],
@@ -76,9 +78,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         push_filters=values["pushFilters"],
         ignored=(*about_brokers, *_of_other_queries(given, streaming=bool(streaming))),
     )
-    least, most = options.min_offsets_per_trigger, options.max_offsets_per_trigger
-    if least is not None and most is not None and least > most:
-        raise FormatError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")
+    check_triggers(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
     if streaming is not None:
         check_limits(options.starting, options.ending, given, streaming=streaming)
     return options

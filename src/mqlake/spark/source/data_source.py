@@ -12,8 +12,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from mqlake.spark.source.columns import spark_schema
-from mqlake.spark.source.log import logger
-from mqlake.spark.source.options import ReadOptions, read_options
+from mqlake.spark.source.log import tell_ignored
+from mqlake.spark.source.options import read_options
 
 
 class RocketMQDataSource(DataSource):
@@ -33,7 +33,7 @@ class RocketMQDataSource(DataSource):
         from mqlake.spark.source import batch
 
         options = read_options(self.options, streaming=False)
-        _tell_ignored(options)
+        tell_ignored(options.ignored)
         return batch.reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -41,7 +41,7 @@ class RocketMQDataSource(DataSource):
         from mqlake.spark.source.stream import StreamReader
 
         options = read_options(self.options, streaming=True)
-        _tell_ignored(options)
+        tell_ignored(options.ignored)
         return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -57,8 +57,3 @@ class RocketMQDataSource(DataSource):
         from mqlake.spark.sink.writer import StreamWriter
 
         return StreamWriter(write_options(self.options), schema, overwrite=overwrite)
-
-
-def _tell_ignored(options: ReadOptions) -> None:
-    for name in options.ignored:
-        logger().info("option %s means nothing here", name)

@@ -1,4 +1,4 @@
-"""Where the queues of a query start and end, as options say it."""
+"""Which queues a query reads and where they start and end, as options say it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from mqlake.spark.source.queue_json import EARLIEST as EARLIEST_OFFSET
 from mqlake.spark.source.queue_json import LATEST as LATEST_OFFSET
 from mqlake.spark.source.queue_json import Numbers
 from mqlake.store.log.scan import Queue
+
+_STRATEGIES = ("assign", "subscribe", "subscribePattern")
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -83,3 +85,24 @@ def check_limits(
                 f"startingOffsets: {queue[0]}-{queue[1]} would start at {first}, behind its end "
                 f"at {last}"
             )
+
+
+def check_one_strategy(values: Mapping[str, Any]) -> None:
+    """Check that a query says in one way at most which queues it reads.
+
+    Raises:
+        FormatError: it says so in several ways.
+    """
+    given = [name for name in _STRATEGIES if values[name] is not None]
+    if len(given) > 1:
+        raise FormatError(f"options {' and '.join(given)} exclude each other: give one")
+
+
+def check_triggers(least: int | None, most: int | None) -> None:
+    """Check the offsets that a trigger waits for against those that it takes.
+
+    Raises:
+        FormatError: it would wait for more than it takes.
+    """
+    if least is not None and most is not None and least > most:
+        raise FormatError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")

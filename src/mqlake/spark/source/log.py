@@ -7,6 +7,7 @@ kept where `spark.sql.pyspark.worker.logging.enabled` is on: in `python_worker_l
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 NAME = "mqlake.spark.source"
 
@@ -16,3 +17,9 @@ def logger() -> logging.Logger:
     found = logging.getLogger(NAME)
     found.setLevel(logging.INFO)
     return found
+
+
+def tell_ignored(options: Iterable[str]) -> None:
+    """Say which of the given options mean nothing in a query."""
+    for name in options:
+        logger().info("option %s means nothing here", name)

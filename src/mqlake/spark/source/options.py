@@ -9,12 +9,17 @@ import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.spark.source.columns import COLUMNS, check_columns
-from mqlake.spark.source.limits import Limit, check_limits, limit_of
+from mqlake.spark.source.limits import (
+    Limit,
+    check_limits,
+    check_one_strategy,
+    check_triggers,
+    limit_of,
+)
 from mqlake.spark.source.option_parsing import parse_options
 from mqlake.spark.source.option_table import EARLIEST, LATEST, SOURCE_OPTIONS
 from mqlake.store.log.scan import Queue
 
-_STRATEGIES = ("assign", "subscribe", "subscribePattern")
 _CLUSTER = ("nameserver", "namesrvaddr")
 
 
@@ -54,9 +59,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     values = parse_options(SOURCE_OPTIONS, given)
     if values["path"] is None:
         raise FormatError("option path is missing: the store directory, or its URL")
-    strategies = [name for name in _STRATEGIES if values[name] is not None]
-    if len(strategies) > 1:
-        raise FormatError(f"options {' and '.join(strategies)} exclude each other: give one")
+    check_one_strategy(values)
     options = ReadOptions(
         path=values["path"],
         topics=values["subscribe"],
@@ -79,7 +82,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         push_filters=values["pushFilters"],
         ignored=_ignored(given, streaming=bool(streaming)),
     )
-    _check_triggers(options)
+    check_triggers(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
     if streaming is not None:
         check_limits(options.starting, options.ending, given, streaming=streaming)
     return options
@@ -110,9 +113,3 @@ def _ignored(given: Mapping[str, str], *, streaming: bool) -> tuple[str, ...]:
         if option.queries == other or option.name.startswith("pull")
     }
     return tuple(means_nothing[name.lower()] for name in given if name.lower() in means_nothing)
-
-
-def _check_triggers(options: ReadOptions) -> None:
-    least, most = options.min_offsets_per_trigger, options.max_offsets_per_trigger
-    if least is not None and most is not None and least > most:
-        raise FormatError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")

@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
 
 from mqlake.dispatch.batch import Batch
 from mqlake.dispatch.gap import Gap
@@ -18,7 +15,9 @@ from mqlake.dispatch.window import DEFAULT_WINDOW
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
 from mqlake.spark.source.columns import to_batch
+from mqlake.spark.source.joining import put_together
 from mqlake.spark.source.log import logger
+from mqlake.spark.source.memory import keep_freed_memory
 from mqlake.spark.source.place import open_directory
 from mqlake.spark.source.plan import Task
 from mqlake.spark.source.row_filter import RowFilter, needs_properties
@@ -31,15 +30,7 @@ WINDOW = DEFAULT_WINDOW
 """Bytes of log in one batch. Larger batches would not fit into the CPU's cache while they are made,
 which costs more than Spark gains."""
 
-_KEPT = 30 << 20
-"""Bytes: twice as much freed memory stays with the process, room for the columns of a batch."""
-
 _OF_PROPERTIES = frozenset({"tags", "keys", "uniqKey"})
-
-_FEW = 4_000
-"""Rows below which batches are put together."""
-
-_TOGETHER = 10_000
 
 
 def read(task: Task, schema: Any) -> Iterator[Any]:
@@ -48,7 +39,7 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
     Raises:
         StoreError: damage, or a deleted file, that is not tolerated.
     """
-    _keep_freed_memory()
+    keep_freed_memory()
     losses = _Losses(task)
     wanted = RowFilter(task.selection)
     want = _want(task, schema)
@@ -59,7 +50,7 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
         for batch in _scan(directory, piece, want, losses)
         if len((chosen := wanted.choose(batch)).records)
     )
-    yield from _put_together(made)
+    yield from put_together(made)
     losses.report()
 
 
@@ -68,16 +59,6 @@ def _want(task: Task, schema: Any) -> Want:
     if any(needs_properties(one) for one in task.selection):
         return Want.EXPORT
     return Want.LOCATE if _OF_PROPERTIES.isdisjoint(schema.names) else Want.EXPORT
-
-
-@cache
-def _keep_freed_memory() -> None:
-    """Let the C library keep what batches free, since each fresh page costs a fault.
-
-    glibc takes the size of what was mapped for itself and freed, up to 32 MiB, as a hint: it maps
-    only what is larger, and keeps up to twice as much. Elsewhere this does nothing.
-    """
-    np.empty(_KEPT, np.uint8)
 
 
 def _scan(directory: Directory, piece: Piece, want: Want, losses: _Losses) -> Iterator[Batch]:
@@ -110,32 +91,6 @@ def _scan(directory: Directory, piece: Piece, want: Want, losses: _Losses) -> It
 def _window(length: int) -> int:
     """Return the window for a piece: one of a few sizes, for buffers are kept by size."""
     return min(WINDOW, 1 << max(16, (length - 1).bit_length()))
-
-
-def _put_together(batches: Iterable[Any]) -> Iterator[Any]:
-    """Join small batches, since each costs Spark as much as some thousand rows."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    rows = 0
-    for batch in batches:
-        if not waiting and batch.num_rows >= _FEW:
-            yield batch
-            continue
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= _TOGETHER:
-            yield _joined(pa, waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield _joined(pa, waiting)
-
-
-def _joined(pa: Any, batches: list[Any]) -> Any:
-    if len(batches) == 1:
-        return batches[0]
-    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return whole
 
 
 class _Losses:

@@ -14,14 +14,13 @@ from mqlake.dispatch.queue_read import wanted
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import check_topic_name
-from mqlake.formats.message_id import decode_message_id
-from mqlake.formats.record import Record
 from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.index import key_query
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery, KeyScan
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.lookups import DEFAULT_LIMIT, Lookups
 from mqlake.store.queues import time_range
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.queues.tag_filter import TagFilter
@@ -34,9 +33,6 @@ from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.reads.tail import Tail
 from mqlake.store.results import QueryResult, QueueRange
 from mqlake.store.settings import StoreSettings
-
-LAST_TIME = (1 << 63) - 1
-DEFAULT_LIMIT = 64
 
 _MOST_BYTES = 128 << 20
 _KEPT_READINGS = 1024
@@ -62,7 +58,7 @@ class Live:
     dialect: Dialect = Dialect.V5_5
 
 
-class LiveReads:
+class LiveReads(Lookups):
     """The reading side of a live store. For the store's thread.
 
     `get` sees what is dispatched, which follows a put within milliseconds; everything else sees
@@ -81,11 +77,6 @@ class LiveReads:
         self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
 
     # Queues
-
-    @property
-    def min_offset(self) -> int:
-        """Physical offset of the log's first byte."""
-        return self._log.min_offset
 
     @property
     def max_offset(self) -> int:
@@ -159,48 +150,7 @@ class LiveReads:
         self._live.catch_up()
         return Tail(self, check_topic_name(topic), queue_ids, offset, tags)
 
-    # Single messages
-
-    def record_at(self, physical_offset: int) -> Record | None:
-        """Return the message that starts at a physical offset."""
-        if not self.min_offset <= physical_offset < self.max_offset:
-            return None
-        return self._log.record(physical_offset)
-
-    def by_message_id(self, message_id: str) -> Record | None:
-        """Return the message with an offset message id.
-
-        Raises:
-            FormatError: not 32 or 56 hex digits.
-        """
-        _, physical_offset = decode_message_id(message_id)
-        record = self.record_at(physical_offset)
-        is_same = record is not None and record.message_id == message_id.upper()
-        return record if is_same else None
-
     # Keys
-
-    def by_unique_key(self, topic: str, key: str) -> Record | None:
-        """Return the message with a unique key; the newest, where a producer tried again."""
-        query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
-        found = self._by_key(query, 1).records
-        return found[0] if found else None
-
-    def by_key(
-        self,
-        topic: str,
-        key: str,
-        begin: int = 0,
-        end: int = LAST_TIME,
-        max: int = DEFAULT_LIMIT,  # noqa: A002
-        index_type: str | None = None,
-    ) -> QueryResult:
-        """Return the newest `max` messages with a key, by physical offset.
-
-        As `StoreReader.by_key`. Where there is no index, the log is scanned.
-        """
-        kind = TAG_TYPE if index_type == TAG_TYPE else None
-        return self._by_key(KeyQuery(check_topic_name(topic), key, begin, end, kind), max)
 
     def _by_key(self, query: KeyQuery, limit: int) -> QueryResult:
         index = self._index(query)

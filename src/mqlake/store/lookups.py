@@ -1,0 +1,76 @@
+"""Find messages by offset, id or key: in a directory, or in a store that is being written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from mqlake.formats.file_name import check_topic_name
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.record import Record
+from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.results import QueryResult
+
+LAST_TIME = (1 << 63) - 1
+DEFAULT_LIMIT = 64
+
+
+class Lookups(ABC):
+    """Look-ups in one commit log. A topic that cannot be a directory raises `FormatError`."""
+
+    _log: CommitLog
+
+    @property
+    def min_offset(self) -> int:
+        """Physical offset of the log's first byte."""
+        return self._log.min_offset
+
+    @property
+    @abstractmethod
+    def max_offset(self) -> int:
+        """Physical offset behind the last message that may be read."""
+
+    def record_at(self, physical_offset: int) -> Record | None:
+        """Return the message that starts at a physical offset."""
+        if not self.min_offset <= physical_offset < self.max_offset:
+            return None
+        return self._log.record(physical_offset)
+
+    def by_message_id(self, message_id: str) -> Record | None:
+        """Return the message with an offset message id.
+
+        Raises:
+            FormatError: not 32 or 56 hex digits.
+        """
+        _, physical_offset = decode_message_id(message_id)
+        record = self.record_at(physical_offset)
+        is_same = record is not None and record.message_id == message_id.upper()
+        return record if is_same else None
+
+    def by_unique_key(self, topic: str, key: str) -> Record | None:
+        """Return the message with a unique key; the newest, where a producer tried again."""
+        query = KeyQuery(check_topic_name(topic), key, 0, LAST_TIME, is_unique=True)
+        found = self._by_key(query, 1).records
+        return found[0] if found else None
+
+    def by_key(
+        self,
+        topic: str,
+        key: str,
+        begin: int = 0,
+        end: int = LAST_TIME,
+        max: int = DEFAULT_LIMIT,  # noqa: A002
+        index_type: str | None = None,
+    ) -> QueryResult:
+        """Return the newest `max` messages with a key, by physical offset.
+
+        A message has its unique key and each of its KEYS; with `index_type` "T", its tags. In the
+        range is what was stored in [begin, end] (ms), and what RocketMQ takes to have been, which
+        has only whole seconds. What the index lacks is found in the log.
+        """
+        kind = TAG_TYPE if index_type == TAG_TYPE else None
+        query = KeyQuery(check_topic_name(topic), key, begin, end, kind)
+        return self._by_key(query, max)
+
+    @abstractmethod
+    def _by_key(self, query: KeyQuery, limit: int) -> QueryResult: ...
