@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -127,9 +128,13 @@ def _too_small(settings: StoreSettings) -> str | None:
     )
 
 
-_NAMES: dict[str, str] = {
-    field.encode_name: field.name for field in msgspec.structs.fields(StoreSettings)
-}
+S = TypeVar("S", bound=StoreSettings)
+
+
+@cache
+def _names(kind: type[StoreSettings]) -> dict[str, str]:
+    """Return the names of attributes by those of `broker.conf`."""
+    return {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
 
 
 def make_settings(
@@ -144,12 +149,20 @@ def make_settings(
     Raises:
         StoreError: a value that its setting cannot have, or a file that cannot be read.
     """
-    if isinstance(values, StoreSettings):
+    return settings_of(StoreSettings, values)
+
+
+def settings_of(
+    kind: type[S], values: S | Mapping[str, object] | str | os.PathLike[str] | None
+) -> S:
+    """Return settings of one kind, which may be more than a store's; see `make_settings`."""
+    if isinstance(values, kind):
         return values
     if values is None:
-        return StoreSettings()
-    found = values if isinstance(values, Mapping) else read_properties(Path(values))
-    return _convert(found)
+        return kind()
+    if isinstance(values, (str, os.PathLike)):
+        return _convert(kind, read_properties(Path(values)))
+    return _convert(kind, cast("Mapping[str, object]", values))
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -170,22 +183,23 @@ def read_properties(path: Path) -> dict[str, str]:
     return pairs
 
 
-def _convert(values: Mapping[str, object]) -> StoreSettings:
+def _convert(kind: type[S], values: Mapping[str, object]) -> S:
     known: dict[str, Any] = {}
-    attributes = {attribute: name for name, attribute in _NAMES.items()}
+    names = _names(kind)
+    attributes = {attribute: name for name, attribute in names.items()}
     for name, value in values.items():
         encoded = attributes.get(name, name)
-        if encoded not in _NAMES:
-            _warn(name)
+        if encoded not in names:
+            _warn(name, names)
             continue
         known[encoded] = value.value if isinstance(value, Enum) else value
     try:
-        return msgspec.convert(known, StoreSettings, strict=False)
+        return msgspec.convert(known, kind, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         raise StoreError(f"settings: {error}") from error
 
 
-def _warn(name: str) -> None:
-    near = difflib.get_close_matches(name, _NAMES, 1)
+def _warn(name: str, names: Iterable[str]) -> None:
+    near = difflib.get_close_matches(name, names, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    warnings.warn(f"setting {name} is not known and has no effect{hint}", stacklevel=4)
+    warnings.warn(f"setting {name} is not known and has no effect{hint}", stacklevel=5)

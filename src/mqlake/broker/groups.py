@@ -1,0 +1,70 @@
+"""The consumer groups of a broker: those it has from the start, and those that consumers make.
+
+Upstream: `SubscriptionGroupManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from mqlake.broker import naming
+from mqlake.broker.settings import BrokerSettings
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.store.config.config_entries import GroupTable
+
+_log = logging.getLogger(__name__)
+
+
+class Groups:
+    """The consumer groups of one broker. Every change is kept."""
+
+    def __init__(self, settings: BrokerSettings, table: GroupTable) -> None:
+        self._settings, self._table = settings, table
+        for name in naming.SYSTEM_GROUPS:
+            if name not in table:
+                table.put(SubscriptionGroup(group_name=name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table
+
+    @property
+    def version(self) -> DataVersion:
+        """How often the groups were changed, and when last."""
+        return self._table.version
+
+    def get(self, name: str) -> SubscriptionGroup | None:
+        """Return a group, None where there is none of this name."""
+        return self._table.get(name)
+
+    def get_or_make(self, name: str) -> SubscriptionGroup | None:
+        """Return a group, made where there is none and settings and its name allow it.
+
+        Upstream: `findSubscriptionGroupConfig`.
+        """
+        found = self.get(name)
+        if found is not None:
+            return found
+        is_system = (
+            name.startswith(naming.SYSTEM_GROUP_PREFIX) and self._settings.enable_create_sys_group
+        )
+        if not (self._settings.auto_create_subscription_group or is_system):
+            return None
+        if naming.group_fault(name) is not None:
+            return None
+        found = SubscriptionGroup(group_name=name)
+        _log.info("group %s made", name)
+        self.put(found)
+        return found
+
+    def put(self, group: SubscriptionGroup) -> None:
+        """Make or change a group."""
+        self._table.put(group)
+
+    def remove(self, name: str) -> bool:
+        """Remove a group; say whether there was one."""
+        return self._table.remove(name)

@@ -1,0 +1,91 @@
+"""Names of topics and groups: which are allowed, which are the system's, which go with a group.
+
+Upstream: `TopicValidator`, `MixAll`, `KeyBuilder`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.store.delivery.transaction_messages import DISCARDED_TOPIC, HALF_TOPIC, OP_TOPIC
+
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+SYSTEM_PREFIX = "rmq_sys_"
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+
+AUTO_CREATE_TOPIC = "TBW102"
+"""Topics that producers make by sending to them inherit from this one."""
+BENCHMARK_TOPIC = "BenchmarkTest"
+SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
+OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+TIMER_TOPIC = "rmq_sys_wheel_timer"
+REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
+MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+REPLY_SUFFIX = "_REPLY_TOPIC"
+
+NOT_FOR_PRODUCERS = frozenset(
+    (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, DISCARDED_TOPIC, SELF_TEST_TOPIC, OFFSET_MOVED_TOPIC)
+)
+SYSTEM_TOPICS = NOT_FOR_PRODUCERS | {
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    TRACE_TOPIC,
+    "CHECKPOINT_TOPIC",
+}
+
+SYSTEM_GROUPS = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+"""Consumer groups that every broker has."""
+
+_ALLOWED = re.compile("[%|a-zA-Z0-9_-]+")
+_ALLOWED_TEXT = "^[%|a-zA-Z0-9_-]+$"
+_LONGEST_TOPIC = 127
+_LONGEST_GROUP_TOPIC = 255
+_LONGEST_GROUP = 120
+
+
+def retry_topic(group: str) -> str:
+    """Return the topic of what a group gave back."""
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """Return the topic of what a group has given up."""
+    return DLQ_PREFIX + group
+
+
+def topic_fault(topic: str) -> str | None:
+    """Return what is wrong with the name of a topic, None for nothing."""
+    is_of_group = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    if is_of_group:
+        return _fault("topic", topic, _LONGEST_GROUP_TOPIC)
+    return _fault("topic", topic, _LONGEST_TOPIC)
+
+
+def group_fault(group: str) -> str | None:
+    """Return what is wrong with the name of a group, None for nothing."""
+    return _fault("group", group, _LONGEST_GROUP)
+
+
+def _fault(kind: str, name: str, longest: int) -> str | None:
+    if not name.strip():
+        return f"The specified {kind} is blank."
+    if not _ALLOWED.fullmatch(name):
+        return (
+            f"The specified {kind}: {name}, contains illegal characters, allowing only"
+            f" {_ALLOWED_TEXT}"
+        )
+    if len(name) > longest:
+        return f"The specified {kind}: {name}, is longer than {kind} max length: {longest}"
+    return None

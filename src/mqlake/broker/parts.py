@@ -1,0 +1,30 @@
+"""What the request families of a broker share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mqlake.broker.groups import Groups
+from mqlake.broker.repeating import Repeating
+from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.topics import Topics
+from mqlake.store.message_store import MessageStore
+
+
+class Parts:
+    """The parts of one running broker. To be made on its event loop, once the store is open.
+
+    Attributes:
+        settings: read them here each time: a broker's settings may be changed while it runs.
+        store: messages, tables, and what is done with them.
+        topics, groups: the broker's.
+        repeating: what is done by the clock.
+        on_stop: called when the broker stops, before its connections are closed.
+    """
+
+    def __init__(self, settings: BrokerSettings, store: MessageStore) -> None:
+        self.settings, self.store = settings, store
+        self.repeating = Repeating()
+        self.on_stop: list[Callable[[], None]] = []
+        self.topics = Topics(settings, store.core.config.topics)
+        self.groups = Groups(settings, store.core.config.groups)

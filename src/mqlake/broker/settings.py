@@ -1,0 +1,149 @@
+"""Settings of a broker: those of its store, and what concerns its clients.
+
+Upstream: `BrokerConfig`, `BrokerIdentity`, `NettyServerConfig`. One `broker.conf` names them all.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mqlake.errors import StoreError
+from mqlake.formats.config.topics import PERM_READ, PERM_WRITE
+from mqlake.store.settings import StoreSettings, settings_of
+
+FAST_PORT_DISTANCE = 2
+"""So far below `listenPort` lies the port for clients with `vipChannelEnabled`."""
+
+
+class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
+    """Who a broker is, what it allows, and how it treats its clients.
+
+    Times are milliseconds, sizes bytes, where nothing else is said.
+    """
+
+    # Who and where
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = msgspec.field(default_factory=socket.gethostname)
+    broker_id: int = 0
+    namesrv_addr: str = ""
+    """Name servers, separated by `;`."""
+    bind_address: str = ""
+    """Address to listen on; without it the loopback if `brokerIP1` is one, else all addresses."""
+    store_path_root_dir: str = "~/store"
+    store_path_commit_log: str = ""
+    """Only where RocketMQ has it by itself: `commitlog` in the root directory."""
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+
+    # Topics and groups
+    broker_permission: int = PERM_READ | PERM_WRITE
+    default_topic_queue_nums: int = 8
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    enable_create_sys_group: bool = True
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    validate_system_topic_when_update_topic: bool = True
+    clear_retry_topic_when_delete_topic: bool = True
+
+    # Send
+    reject_transaction_message: bool = False
+    start_accept_send_request_time_stamp: int = 0
+    """Milliseconds since 1970 before which no message is taken."""
+    wait_time_mills_in_send_queue: int = 200
+    """How long a send may wait for its turn before it is answered as busy."""
+    send_thread_pool_queue_capacity: int = 10_000
+    """How many sends may wait for the disk before others are answered as busy."""
+
+    # Pull
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1000
+    reject_pull_consumer_enable: bool = False
+    enable_property_filter: bool = False
+    filter_support_retry: bool = False
+    lite_pull_message_enable: bool = True
+    use_server_side_reset_offset: bool = True
+
+    # Clients
+    channel_expired_timeout: int = 120_000
+    notify_consumer_ids_changed_enable: bool = True
+    store_reply_message_enable: bool = True
+
+    # Pop
+    revive_queue_num: int = 8
+    enable_retry_topic_v2: bool = msgspec.field(default=False, name="enableRetryTopicV2")
+    default_message_request_mode: Literal["PULL", "POP"] = "PULL"
+    default_pop_share_queue_num: int = -1
+
+    # Timer messages
+    timer_wheel_enable: bool = True
+    timer_max_delay_sec: int = 3 * 24 * 3600
+    """Seconds."""
+
+    # Name servers
+    register_name_server_period: int = 30_000
+    register_broker_timeout_mills: int = 24_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.listen_port <= 0xFFFF:
+            raise StoreError(f"setting listenPort: {self.listen_port} is no port")
+        if self.broker_id:
+            raise StoreError(f"setting brokerId: {self.broker_id} is a slave's; masters have 0")
+        wanted = self.store_path_commit_log
+        if wanted and Path(wanted).expanduser() != self.store_path / "commitlog":
+            raise StoreError(
+                f"setting storePathCommitLog: {wanted} is not commitlog in storePathRootDir"
+            )
+
+    @property
+    def store_path(self) -> Path:
+        """Return the directory of the store."""
+        return Path(self.store_path_root_dir).expanduser()
+
+    @property
+    def broker_address(self) -> str:
+        """Return where clients reach the broker: "address:port"."""
+        address = self.broker_ip1
+        return f"{f'[{address}]' if ':' in address else address}:{self.listen_port}"
+
+    @property
+    def listen_address(self) -> str:
+        """Return the address to listen on."""
+        if self.bind_address:
+            return self.bind_address
+        return self.broker_ip1 if _is_loopback(self.broker_ip1) else "0.0.0.0"  # noqa: S104
+
+    @property
+    def name_servers(self) -> list[str]:
+        """Return the addresses of all name servers."""
+        return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def make_broker_settings(
+    values: BrokerSettings | Mapping[str, object] | str | os.PathLike[str] | None,
+) -> BrokerSettings:
+    """Return settings from a mapping (names of `broker.conf` or of the attributes) or a file.
+
+    Names that mqlake does not know warn, and are left alone.
+
+    Raises:
+        StoreError: a value that its setting cannot have, or a file that cannot be read.
+    """
+    return settings_of(BrokerSettings, values)

@@ -1,0 +1,171 @@
+"""The topics of a broker: those it has from the start, and those that producers make.
+
+Upstream: `TopicConfigManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from mqlake.broker import naming
+from mqlake.broker.settings import BrokerSettings
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.store.config.config_entries import TopicTable
+from mqlake.store.delivery.transaction_messages import HALF_TOPIC, OP_TOPIC
+
+READ_WRITE = PERM_READ | PERM_WRITE
+UNIT = 1
+UNIT_SUBSCRIPTION = 2
+
+_BENCHMARK_QUEUES = 1024
+_SCHEDULE_QUEUES = 18
+
+_log = logging.getLogger(__name__)
+
+
+class Topics:
+    """The topics of one broker. Every change is kept, and told to the name servers.
+
+    Attributes:
+        on_change: called after each change.
+    """
+
+    def __init__(self, settings: BrokerSettings, table: TopicTable) -> None:
+        self._settings, self._table = settings, table
+        self.on_change: Callable[[], None] = lambda: None
+        own = list(_own_topics(settings))
+        self._system = naming.SYSTEM_TOPICS | {topic.topic_name for topic in own}
+        for topic in own:
+            if topic.topic_name not in table:
+                table.put(topic)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table
+
+    @property
+    def version(self) -> DataVersion:
+        """How often the topics were changed, and when last."""
+        return self._table.version
+
+    def get(self, name: str) -> Topic | None:
+        """Return a topic, None where there is none of this name."""
+        return self._table.get(name)
+
+    def is_system(self, name: str) -> bool:
+        """Say whether a topic is the broker's own."""
+        return name in self._system or name.startswith(naming.SYSTEM_PREFIX)
+
+    def put(self, topic: Topic) -> None:
+        """Make or change a topic."""
+        self._table.put(topic)
+        self.on_change()
+
+    def remove(self, name: str) -> bool:
+        """Remove a topic; say whether there was one."""
+        was_there = self._table.remove(name)
+        if was_there:
+            self.on_change()
+        return was_there
+
+    def make_for_send(
+        self, name: str, default_topic: str, queues: int, sys_flag: int, producer: str
+    ) -> Topic | None:
+        """Return a topic, made after a default one where there is none.
+
+        Upstream: `createTopicInSendMessageMethod`. None where the default topic is missing, or is
+        not there to inherit from (PERM_INHERIT).
+
+        Args:
+            default_topic: what the producer names; TBW102 unless it was told otherwise.
+            queues: what the producer asks for; the default topic's at most.
+            sys_flag: UNIT bits.
+            producer: its address, for the log.
+        """
+        found = self.get(name)
+        if found is not None:
+            return found
+        default = self.get(default_topic)
+        is_closed = (
+            default_topic == naming.AUTO_CREATE_TOPIC
+            and not self._settings.auto_create_topic_enable
+        )
+        if default is None or is_closed or not default.perm & PERM_INHERIT:
+            _log.warning(
+                "topic %s not made for %s: cannot be like %s", name, producer, default_topic
+            )
+            return None
+        queues = max(0, min(queues, default.write_queue_nums))
+        topic = Topic(
+            topic_name=name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=default.perm & ~PERM_INHERIT,
+            topic_filter_type=default.topic_filter_type,
+            topic_sys_flag=sys_flag,
+        )
+        _log.info("topic %s made by producer %s, %d queues", name, producer, queues)
+        self.put(topic)
+        return topic
+
+    def make(
+        self,
+        name: str,
+        queues: int,
+        perm: int = READ_WRITE,
+        sys_flag: int = 0,
+        *,
+        order: bool = False,
+    ) -> Topic:
+        """Return a topic, made as said where there is none.
+
+        Upstream: `createTopicInSendMessageBackMethod`, for retry and dead-letter topics.
+        """
+        found = self.get(name)
+        if found is None:
+            found = Topic(
+                topic_name=name,
+                read_queue_nums=queues,
+                write_queue_nums=queues,
+                perm=perm,
+                topic_sys_flag=sys_flag,
+                order=order,
+            )
+            self.put(found)
+        elif found.order != order:
+            found = msgspec.structs.replace(found, order=order)
+            self.put(found)
+        return found
+
+
+def _own_topics(settings: BrokerSettings) -> Iterator[Topic]:
+    cluster, broker = settings.broker_cluster_name, settings.broker_name
+    if settings.auto_create_topic_enable:
+        queues = settings.default_topic_queue_nums
+        yield _topic(naming.AUTO_CREATE_TOPIC, queues, READ_WRITE | PERM_INHERIT)
+    yield _topic(naming.SELF_TEST_TOPIC, 1)
+    yield _topic(naming.BENCHMARK_TOPIC, _BENCHMARK_QUEUES)
+    yield _topic(cluster, 16, PERM_INHERIT | (READ_WRITE if settings.cluster_topic_enable else 0))
+    yield _topic(broker, 1, PERM_INHERIT | (READ_WRITE if settings.broker_topic_enable else 0))
+    yield _topic(naming.OFFSET_MOVED_TOPIC, 1)
+    yield _topic(SCHEDULE_TOPIC, _SCHEDULE_QUEUES)
+    if settings.trace_topic_enable:
+        yield _topic(settings.msg_trace_topic_name, 1)
+    yield _topic(cluster + naming.REPLY_SUFFIX, 1)
+    yield _topic(naming.REVIVE_PREFIX + cluster, settings.revive_queue_num)
+    yield _topic(naming.MEMBER_GROUP_PREFIX + broker, 1, PERM_INHERIT)
+    yield _topic(HALF_TOPIC, 1)
+    yield _topic(OP_TOPIC, 1)
+    if settings.timer_wheel_enable:
+        yield _topic(naming.TIMER_TOPIC, 1)
+
+
+def _topic(name: str, queues: int, perm: int = READ_WRITE) -> Topic:
+    return Topic(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
