@@ -1,0 +1,137 @@
+"""A client: one connection to each address, shared by all requests to it.
+
+Upstream: `NettyRemotingClient`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.command import ONEWAY, Command
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Dispatcher, Handler
+from mqlake.remoting.errors import ConnectionFailedError, RemotingError
+from mqlake.remoting.limits import Limits
+from mqlake.remoting.shared import Shared
+
+
+class RemotingClient:
+    """Sends requests, and serves those that servers send back, on one event loop."""
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler] | None = None,
+        limits: Limits | None = None,
+        *,
+        connect_timeout: float = 3.0,
+    ) -> None:
+        self._limits = limits or Limits(idle=0)
+        self._dispatcher = Dispatcher(handlers or {}, self._limits.in_flight)
+        self._connect_timeout = connect_timeout
+        self._peers: dict[str, asyncio.Task[Peer]] = {}
+        self._shared: Shared | None = None
+
+    async def request(
+        self,
+        address: str,
+        command: Command,
+        timeout: float = 3.0,  # noqa: ASYNC109 (the error says how long it was)
+    ) -> Command:
+        """Return the response to a request, whatever its code.
+
+        Raises:
+            ConnectionFailedError: no connection to "host:port", or it was lost.
+            RequestTimeoutError: no response within `timeout` seconds of sending.
+        """
+        peer = await self.connect(address)
+        return await peer.request(command, timeout)
+
+    async def call(
+        self,
+        address: str,
+        command: Command,
+        timeout: float = 3.0,  # noqa: ASYNC109 (the error says how long it was)
+    ) -> Command:
+        """Return the response to a request if its code is SUCCESS.
+
+        Raises:
+            RemotingError: the response has another code.
+            ConnectionFailedError, RequestTimeoutError: as `request`.
+        """
+        response = await self.request(address, command, timeout)
+        if response.code != ResponseCode.SUCCESS:
+            raise RemotingError(
+                response.code, response.remark or f"{address}: code {response.code}"
+            )
+        return response
+
+    async def oneway(self, address: str, command: Command) -> None:
+        """Send a request that wants no response.
+
+        Raises:
+            ConnectionFailedError: no connection to "host:port".
+        """
+        command.flag |= ONEWAY
+        peer = await self.connect(address)
+        peer.send(command)
+
+    async def connect(self, address: str) -> Peer:
+        """Return the connection to "host:port", made now or before.
+
+        Raises:
+            ConnectionFailedError: nobody listens there, or the address is none.
+        """
+        task = self._peers.get(address)
+        if task is None or _is_over(task):
+            task = asyncio.ensure_future(self._open(address))
+            self._peers[address] = task
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        tasks, self._peers = list(self._peers.values()), {}
+        for task in tasks:
+            if not task.done():
+                task.cancel()
+            elif not _is_over(task):
+                task.result().close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._dispatcher.stop(0)
+
+    async def _open(self, address: str) -> Peer:
+        host, port = split_address(address)
+        loop = asyncio.get_running_loop()
+        shared = self._shared = self._shared or Shared(loop)
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                _, peer = await loop.create_connection(
+                    lambda: Peer(self._dispatcher, shared, self._limits), host, port
+                )
+        except TimeoutError:
+            raise ConnectionFailedError(
+                f"{address}: no connection within {self._connect_timeout:g} s"
+            ) from None
+        except OSError as error:
+            raise ConnectionFailedError(f"{address}: {error.strerror or error}") from None
+        return peer
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of "host:port" or "[ip6]:port".
+
+    Raises:
+        ConnectionFailedError: this is no address.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise ConnectionFailedError(f"{address!r} is no address of the form host:port")
+    return host.strip("[]"), int(port)
+
+
+def _is_over(task: asyncio.Task[Peer]) -> bool:
+    """Whether the connection is closed, or was never made."""
+    if not task.done():
+        return False
+    return task.cancelled() or task.exception() is not None or task.result().is_closed

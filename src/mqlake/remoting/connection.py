@@ -1,0 +1,217 @@
+"""One connection: frames in, commands to a handler, answers out in one write a loop round."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Final, cast
+
+from mqlake.errors import FormatError
+from mqlake.remoting.command import Command
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.frames import FrameReader, encode
+from mqlake.remoting.limits import Limits
+from mqlake.remoting.shared import Shared
+
+_log: Final = logging.getLogger("mqlake.remoting")
+
+_LAST_OPAQUE: Final = 2**31 - 1
+_CLOSING: Final = 2.0
+"""Seconds that what was written before a close has to reach the other side."""
+
+Serve = Callable[["Peer", Command], None]
+
+
+class Peer(asyncio.Protocol):
+    """The other side of a connection, as handlers see it.
+
+    Attributes:
+        address: "ip:port" of the other side.
+        local_port: the port here.
+        in_flight: requests of the other side that wait for `answer`.
+        last_active: loop time of the last byte in or out.
+    """
+
+    def __init__(self, serve: Serve, shared: Shared, limits: Limits) -> None:
+        self.address = "not connected"
+        self.local_port = 0
+        self.in_flight = 0
+        self.last_active = 0.0
+        self._serve = serve
+        self._shared = shared
+        self._limits = limits
+        self._reader = FrameReader(limits)
+        self._held = 0
+        self._out: list[bytes] = []
+        self._waiting: dict[int, asyncio.Future[Command]] = {}
+        self._opaques = count(1)
+        self._on_close: list[Callable[[Peer], object]] = []
+        self._transport: asyncio.Transport | None = None
+        self._is_open = False
+        self._is_paused = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing that is sent now would arrive."""
+        return not self._is_open
+
+    def send(self, command: Command) -> None:
+        """Send a command with what else is sent in this round of the loop.
+
+        On a closed connection nothing happens: a client that is gone needs no answer.
+        A connection whose other side does not read is closed at `Limits.write_buffer`.
+        """
+        if not self._is_open:
+            return
+        if not self._out:
+            self._shared.will_write(self)
+        self._out.append(encode(command))
+
+    def answer(self, request: Command, response: Command) -> None:
+        """Send the response to a request that a handler has not answered at once."""
+        if request.is_oneway:
+            return
+        if self.in_flight:
+            self.in_flight -= 1
+        self.send(response)
+
+    async def request(
+        self,
+        command: Command,
+        timeout: float,  # noqa: ASYNC109 (the error says how long it was)
+    ) -> Command:
+        """Send a request and return its response, whatever its code.
+
+        Raises:
+            ConnectionFailedError: the connection is closed, or was before the response came.
+            RequestTimeoutError: no response within `timeout` seconds.
+        """
+        if not self._is_open:
+            raise ConnectionFailedError(f"{self.address}: the connection is closed")
+        command.opaque = opaque = self._next_opaque()
+        future: asyncio.Future[Command] = self._shared.loop.create_future()
+        self._waiting[opaque] = future
+        self.send(command)
+        try:
+            async with asyncio.timeout(timeout):
+                return await future
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{self.address}: no answer to request {command.code} within {timeout:g} s"
+            ) from None
+        finally:
+            self._waiting.pop(opaque, None)
+
+    def on_close(self, callback: Callable[[Peer], object]) -> None:
+        """Call `callback` once the connection is closed; at once if it is."""
+        if self._transport is not None and not self._is_open:
+            callback(self)
+        else:
+            self._on_close.append(callback)
+
+    def close(self, reason: str = "") -> None:
+        """Close the connection; what was sent before still goes out."""
+        if not self._is_open or self._transport is None:
+            return
+        if reason:
+            _log.warning("%s: closed: %s", self.address, reason)
+        self.flush()
+        self._is_open = False
+        self._transport.close()
+        self._shared.loop.call_later(_CLOSING, self._transport.abort)
+
+    def flush(self) -> None:
+        """Write what was sent in this round of the loop."""
+        if not self._out or self._transport is None:
+            return
+        data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+        self._out.clear()
+        self.last_active = self._shared.loop.time()
+        self._transport.write(data)
+        if self._is_paused and self._transport.get_write_buffer_size() > self._limits.write_buffer:
+            self._abort(f"it does not read: {self._limits.write_buffer} bytes wait for it")
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=min(1 << 20, self._limits.write_buffer))
+        self.address = _address(transport.get_extra_info("peername"))
+        self.local_port = int(transport.get_extra_info("sockname")[1])
+        self.last_active = self._shared.loop.time()
+        self._is_open = True
+        self._shared.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_active = self._shared.loop.time()
+        try:
+            for command in self._reader.feed(data):
+                if command.flag & 1:
+                    self._resolve(command)
+                else:
+                    self._serve(self, command)
+                if not self._is_open:
+                    return
+        except FormatError as error:
+            self.close(str(error))
+            return
+        self._hold(self._reader.buffered)
+        if self._out:
+            self.flush()
+
+    def pause_writing(self) -> None:
+        """Read no more requests from one that does not read the answers."""
+        self._is_paused = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        if self._is_open and self._transport is not None:
+            self._transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._is_open = False
+        self._hold(0)
+        self._out.clear()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(
+                    ConnectionFailedError(f"{self.address}: the connection was lost")
+                )
+        self._shared.lost(self)
+        for callback in self._on_close:
+            callback(self)
+        self._on_close.clear()
+
+    def _abort(self, reason: str) -> None:
+        _log.warning("%s: closed: %s", self.address, reason)
+        self._is_open = False
+        self._out.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _hold(self, size: int) -> None:
+        if size != self._held:
+            self._shared.buffered += size - self._held
+            self._held = size
+            if size and self._shared.buffered > self._limits.buffered:
+                self._abort(f"frames begun hold over {self._limits.buffered} bytes in all")
+
+    def _next_opaque(self) -> int:
+        opaque = next(self._opaques)
+        if opaque == _LAST_OPAQUE:
+            self._opaques = count(1)
+        return opaque
+
+    def _resolve(self, response: Command) -> None:
+        future = self._waiting.get(response.opaque)
+        if future is not None and not future.done():
+            future.set_result(response)
+
+
+def _address(name: Sequence[Any]) -> str:
+    host, port = name[:2]  # an IPv6 address has two more
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,107 @@
+"""Requests to handlers, and what becomes of what they return or raise."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from inspect import iscoroutine
+from typing import Any, Final
+
+from mqlake.errors import MqlakeError
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import HeaderError, RemotingError
+
+_log: Final = logging.getLogger("mqlake.remoting")
+
+Answer = Command | None
+Handler = Callable[[Peer, Command], Answer | Coroutine[Any, Any, Answer]]
+"""What serves requests of one code.
+
+A command that it returns is the answer. After None, a request that wants an answer waits for
+`Peer.answer`. A coroutine runs as a task and returns one of both.
+"""
+
+
+class Dispatcher:
+    """Calls the handler of a request's code, and answers for it when it fails."""
+
+    def __init__(self, handlers: Mapping[int, Handler], in_flight: int) -> None:
+        self._handlers = {int(code): handler for code, handler in handlers.items()}
+        self._in_flight = in_flight
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __call__(self, peer: Peer, request: Command) -> None:
+        """Serve a request."""
+        if peer.in_flight >= self._in_flight:
+            _refuse(peer, request, self._in_flight)
+            return
+        handler = self._handlers.get(request.code)
+        if handler is None:
+            _answer(peer, request, _not_supported(request))
+            return
+        try:
+            answer = handler(peer, request)
+        except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
+            _answer(peer, request, _failed(peer, request, error))
+            return
+        if type(answer) is Command:
+            _answer(peer, request, answer)
+            return
+        if not request.is_oneway:
+            peer.in_flight += 1
+        if iscoroutine(answer):
+            task = asyncio.ensure_future(_finish(peer, request, answer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def stop(self, grace: float) -> None:
+        """Wait for the tasks that run, at most `grace` seconds, then cancel them."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace)
+        for task in list(self._tasks):
+            task.cancel()
+
+
+async def _finish(peer: Peer, request: Command, coroutine: Coroutine[Any, Any, Answer]) -> None:
+    try:
+        answer = await coroutine
+    except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
+        answer = _failed(peer, request, error)
+    if answer is not None:
+        peer.answer(request, answer)
+
+
+def _answer(peer: Peer, request: Command, answer: Command) -> None:
+    if not request.is_oneway:
+        peer.send(answer)
+
+
+def _failed(peer: Peer, request: Command, error: Exception) -> Command:
+    """Return the answer to a request whose handler failed.
+
+    What the handler says on purpose is told to the client only; an accident is logged too.
+    """
+    if isinstance(error, RemotingError):
+        return response(request, error.code, remark=error.remark)
+    if isinstance(error, HeaderError):
+        return response(request, ResponseCode.SYSTEM_ERROR, remark=str(error))
+    if isinstance(error, MqlakeError):
+        _log.error("%s: request %d: %s", peer.address, request.code, error)
+        return response(request, ResponseCode.SYSTEM_ERROR, remark=str(error))
+    _log.error("%s: request %d failed", peer.address, request.code, exc_info=error)
+    remark = f"{type(error).__name__}: {error}"
+    return response(request, ResponseCode.SYSTEM_ERROR, remark=remark)
+
+
+def _not_supported(request: Command) -> Command:
+    # upstream's words, leading blank included: scripts look for them
+    remark = f" request type {request.code} not supported"
+    return response(request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+
+
+def _refuse(peer: Peer, request: Command, limit: int) -> None:
+    remark = f"[TOO_MANY_IN_FLIGHT]{limit} requests of this connection wait for an answer"
+    _answer(peer, request, response(request, ResponseCode.SYSTEM_BUSY, remark=remark))

@@ -1,0 +1,102 @@
+"""Frames: bytes of a connection to commands and back (docs/formats/remoting.md).
+
+Upstream: `NettyDecoder`, `RemotingCommand`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from mqlake.remoting import binary_header, json_header
+from mqlake.remoting.command import Command, Serialization
+from mqlake.remoting.errors import FrameError
+from mqlake.remoting.limits import Limits
+
+_LENGTHS: Final = struct.Struct(">II")
+_LENGTH_OF_HEADER: Final = 0xFFFFFF
+_TLS_HANDSHAKE: Final = 0x16
+
+
+class FrameReader:
+    """Cuts the bytes of one connection into commands. Does no I/O."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._rest = bytearray()
+        self._need = 0
+
+    @property
+    def buffered(self) -> int:
+        """Bytes held of a frame that is not complete."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> Iterator[Command]:
+        """Yield the commands that `data` completes; keep what is left for the next call.
+
+        Raises:
+            FrameError: what comes next is no frame; nothing more can be read.
+        """
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._need:
+                return
+            data = bytes(self._rest)
+            self._rest = bytearray()
+        at, end = 0, len(data)
+        while end - at >= _LENGTHS.size:
+            length, header_length = _LENGTHS.unpack_from(data, at)
+            kind = header_length >> 24
+            header_length &= _LENGTH_OF_HEADER
+            if header_length + 4 > length or length > self._limits.frame:
+                raise FrameError(self._reason(data[at : at + 4], length, header_length))
+            if header_length > self._limits.header:
+                raise FrameError(
+                    f"a header of {header_length} bytes, the limit is {self._limits.header}"
+                )
+            header_at = at + _LENGTHS.size
+            body_at, following = header_at + header_length, at + 4 + length
+            if following > end:
+                self._need = following - at
+                break
+            command = _decode(kind, data[header_at:body_at])
+            command.body = data[body_at:following]
+            at = following
+            yield command
+        else:
+            self._need = _LENGTHS.size
+        self._rest += data[at:]
+
+    def _reason(self, start: bytes, length: int, header_length: int) -> str:
+        if start[0] == _TLS_HANDSHAKE:
+            return "a TLS handshake, and this port speaks no TLS"
+        if start.isalpha():
+            return f"no RocketMQ frame: it begins with {start.decode()!r}"
+        if length > self._limits.frame:
+            return f"a frame of {length} bytes, the limit is {self._limits.frame}"
+        return f"a header of {header_length} bytes in a frame of {length}"
+
+
+def encode(command: Command) -> bytes:
+    """Return the frame of a command.
+
+    Raises:
+        FrameError: its header is longer than a frame can say (16 MiB).
+    """
+    binary = command.serialization == Serialization.ROCKETMQ
+    header = binary_header.encode(command) if binary else json_header.encode(command)
+    size, body = len(header), command.body
+    if size > _LENGTH_OF_HEADER:
+        raise FrameError(f"a header of {size} bytes is too long for a frame")
+    return b"".join(
+        (_LENGTHS.pack(4 + size + len(body), command.serialization << 24 | size), header, body)
+    )
+
+
+def _decode(kind: int, header: bytes) -> Command:
+    if kind == Serialization.JSON:
+        return json_header.decode(header)
+    if kind == Serialization.ROCKETMQ:
+        return binary_header.decode(header)
+    raise FrameError(f"a header of an unknown serialization, {kind}")

@@ -1,0 +1,1 @@
+"""Typed request and response headers, a family of requests a file."""

@@ -1,0 +1,44 @@
+"""What the connections of one server or client share: writing together, memory, idle time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mqlake.remoting.connection import Peer
+
+
+class Shared:
+    """The connections of one server or client on one event loop.
+
+    Attributes:
+        peers: those that are open.
+        buffered: bytes of frames begun but not yet complete, over all of them.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.peers: set[Peer] = set()
+        self.buffered = 0
+        self._writers: list[Peer] = []
+
+    def opened(self, peer: Peer) -> None:
+        """Count a connection."""
+        self.peers.add(peer)
+
+    def lost(self, peer: Peer) -> None:
+        """Forget a connection."""
+        self.peers.discard(peer)
+
+    def will_write(self, peer: Peer) -> None:
+        """Flush a connection once this round of the loop is over."""
+        if not self._writers:
+            self.loop.call_soon(self.flush)
+        self._writers.append(peer)
+
+    def flush(self) -> None:
+        """Write what was sent on all connections, one write each."""
+        writers, self._writers = self._writers, []
+        for peer in writers:
+            peer.flush()
