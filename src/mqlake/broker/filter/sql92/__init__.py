@@ -1,0 +1,1 @@
+"""SQL92 filters over message properties (docs/filters.md)."""

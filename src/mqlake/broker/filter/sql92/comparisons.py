@@ -1,0 +1,207 @@
+"""Compare two terms; look for a text in one.
+
+How two values compare depends on the kinds of their terms, which are known when an expression is
+compiled. Upstream: `ComparisonExpression`, `UnaryExpression.createInExpression`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mqlake.broker.filter.sql92.java_numbers import (
+    NotComparableError,
+    order,
+    parse_double,
+    parse_int,
+    parse_long,
+)
+from mqlake.broker.filter.sql92.terms import (
+    NUMBERS,
+    Kind,
+    Term,
+    Value,
+    condition,
+    conjunction,
+    disjunction,
+)
+
+_PARSE: dict[Kind, Callable[[str], float]] = {
+    Kind.INT: parse_int,
+    Kind.LONG: parse_long,
+    Kind.DOUBLE: parse_double,
+}
+
+_Convert = Callable[[Any], Any]
+
+_ORDERED: dict[str, Callable[[int, int], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+_SEARCH: dict[str, Callable[[str, str], bool]] = {
+    "CONTAINS": operator.contains,
+    "STARTSWITH": str.startswith,
+    "ENDSWITH": str.endswith,
+}
+
+SEARCHES = frozenset(_SEARCH)
+COMPARISONS = frozenset(_ORDERED)
+
+
+class NotAllowedError(ValueError):
+    """Terms that an expression must not compare; the message says why."""
+
+
+def equal(left: Term, right: Term) -> Term:
+    """Return `left = right`.
+
+    Raises:
+        NotAllowedError: one is NULL, or TRUE or FALSE is compared with another literal.
+    """
+    for term in (left, right):
+        if term.is_constant and term.value is None:
+            raise NotAllowedError("NULL equals nothing; use IS NULL")
+    if left.is_constant and right.is_constant and left.is_boolean and not right.is_boolean:
+        raise NotAllowedError("TRUE and FALSE do not compare with another literal")
+    return _equal(left, right)
+
+
+def is_null(term: Term) -> Term:
+    """Return `term IS NULL`."""
+    inner = term.evaluate
+    return condition(lambda properties: inner(properties) is None, term)
+
+
+def _equal(left: Term, right: Term) -> Term:
+    first, second, same = left.evaluate, right.evaluate, _same(left.kind, right.kind)
+
+    def evaluate(properties: Mapping[str, str]) -> Value:
+        one, other = first(properties), second(properties)
+        if one is None:
+            # Two properties that the message has not are the same.
+            return True if other is None else None
+        return False if other is None else same(one, other)
+
+    return condition(evaluate, left, right)
+
+
+def _same(left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
+    if left is right or Kind.UNKNOWN in (left, right):
+        return operator.eq
+    if left is Kind.TEXT and right is Kind.BOOLEAN:
+        return lambda one, other: (one.lower() == "true") is other
+    if left is Kind.BOOLEAN and right is Kind.TEXT:
+        return _fail
+    if Kind.BOOLEAN in (left, right):
+        return _differ
+    first, second = _converter(left, right), _converter(right, left)
+    return lambda one, other: order(first(one), second(other)) == 0
+
+
+def _differ(_one: object, _other: object) -> bool:
+    return False
+
+
+def _fail(_one: object, _other: object) -> bool:
+    raise NotComparableError("TRUE and FALSE compare with a property only on its right")
+
+
+def ordered(symbol: str, left: Term, right: Term) -> Term:
+    """Return `left > right`, or with another symbol of `COMPARISONS`.
+
+    Raises:
+        NotAllowedError: one is a condition or a literal other than a number.
+    """
+    for term in (left, right):
+        if term.is_boolean or (term.is_constant and term.kind not in NUMBERS):
+            raise NotAllowedError(f"{symbol} compares numbers and properties only")
+    holds = _ORDERED[symbol]
+    first, second = left.evaluate, right.evaluate
+    convert_first, convert_second = (
+        _converter(left.kind, right.kind),
+        _converter(right.kind, left.kind),
+    )
+
+    def evaluate(properties: Mapping[str, str]) -> Value:
+        one = first(properties)
+        if one is None:
+            return None
+        other = second(properties)
+        if other is None:
+            return None
+        return holds(order(convert_first(one), convert_second(other)), 0)
+
+    return condition(evaluate, left, right)
+
+
+def _converter(kind: Kind, other: Kind) -> _Convert:
+    """Return what makes a value of a kind comparable with one of another kind."""
+    if kind is Kind.TEXT:
+        return _PARSE.get(other, parse_double)
+    return float if other is Kind.DOUBLE else _as_it_is
+
+
+def _as_it_is(value: float) -> float:
+    return value
+
+
+def between(term: Term, low: Term, high: Term) -> Term:
+    """Return `term BETWEEN low AND high`.
+
+    Raises:
+        NotAllowedError: as `ordered`; or both are numbers, and the wrong way round.
+    """
+    both = conjunction([ordered(">=", term, low), ordered("<=", term, high)])
+    if low.is_constant and high.is_constant and _is_less(high.value, low.value):
+        raise NotAllowedError(
+            f"BETWEEN {low.value} AND {high.value}: the first must not be greater"
+        )
+    return both
+
+
+def _is_less(one: Value, other: Value) -> bool:
+    return isinstance(one, (int, float)) and isinstance(other, (int, float)) and one < other
+
+
+def not_between(term: Term, low: Term, high: Term) -> Term:
+    """Return `term NOT BETWEEN low AND high`.
+
+    Raises:
+        NotAllowedError: as `ordered`.
+    """
+    return disjunction([ordered("<", term, low), ordered(">", term, high)])
+
+
+def one_of(term: Term, texts: Sequence[str], *, negated: bool) -> Term:
+    """Return `term [NOT] IN (texts)`.
+
+    Raises:
+        NotAllowedError: the term is not a property.
+    """
+    if not term.is_property:
+        raise NotAllowedError("IN asks for a property on its left")
+    inner, chosen = term.evaluate, frozenset(texts)
+
+    def evaluate(properties: Mapping[str, str]) -> Value:
+        value = inner(properties)
+        return None if value is None else (value in chosen) is not negated
+
+    return condition(evaluate, term)
+
+
+def search(word: str, term: Term, text: str, *, negated: bool) -> Term:
+    """Return `term [NOT] CONTAINS text`, or with another word of `SEARCHES`.
+
+    False, negated or not, where the text is empty, or the term is unknown or no text.
+    """
+    inner, finds = term.evaluate, _SEARCH[word]
+
+    def evaluate(properties: Mapping[str, str]) -> Value:
+        value = inner(properties) if text else None
+        return isinstance(value, str) and finds(value, text) is not negated
+
+    return condition(evaluate, term)

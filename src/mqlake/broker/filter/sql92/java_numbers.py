@@ -1,0 +1,88 @@
+"""Read numbers as Java does: what it takes for one, and what it refuses.
+
+Upstream compares a property with a number by `Integer.valueOf`, `Long.valueOf` or
+`Double.valueOf`, whichever the number in the expression is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_DECIMAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
+_HEX = re.compile(
+    r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?"
+)
+_NAMED = re.compile(r"([+-]?)(NaN|Infinity)")
+_TRIMMED = "".join(map(chr, range(0x21)))
+
+
+class NotComparableError(ValueError):
+    """Values that upstream fails to compare: a text that is no number, for one."""
+
+
+def parse_int(text: str) -> int:
+    """Return what `Integer.valueOf` does.
+
+    Raises:
+        NotComparableError: anything but digits and a sign, or beyond 32 bits.
+    """
+    return _integer(text, 1 << 31)
+
+
+def parse_long(text: str) -> int:
+    """Return what `Long.valueOf` does.
+
+    Raises:
+        NotComparableError: anything but digits and a sign, or beyond 64 bits.
+    """
+    return _integer(text, 1 << 63)
+
+
+def _integer(text: str, limit: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise NotComparableError(f"{text!r} is no number of that kind")
+    try:
+        value = int(text)
+    except ValueError:  # more digits than Python reads at once
+        raise NotComparableError(f"{text!r} is no number of that kind") from None
+    if not -limit <= value < limit:
+        raise NotComparableError(f"{text!r} is no number of that kind")
+    return value
+
+
+def parse_double(text: str) -> float:
+    """Return what `Double.valueOf` does.
+
+    Raises:
+        NotComparableError: it is none.
+    """
+    text = text.strip(_TRIMMED)
+    if match := _DECIMAL.fullmatch(text):
+        return float(match[1])
+    if match := _NAMED.fullmatch(text):
+        return math.nan if match[2] == "NaN" else float(match[1] + "inf")
+    if match := _HEX.fullmatch(text):
+        try:
+            return float.fromhex(match[1])
+        except OverflowError:
+            return -math.inf if text.startswith("-") else math.inf
+    raise NotComparableError(f"{text!r} is no number of that kind")
+
+
+def order(left: float, right: float) -> int:
+    """Return less than 0, 0 or more, as `compareTo` does: NaN comes last, -0.0 before 0.0."""
+    if left < right:
+        return -1
+    if left > right:
+        return 1
+    if left == right and left != 0:
+        return 0
+    return _rank(left) - _rank(right)
+
+
+def _rank(value: float) -> int:
+    if math.isnan(value):
+        return 2
+    return 1 if value == 0 and math.copysign(1, value) > 0 else 0

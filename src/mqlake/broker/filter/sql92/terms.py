@@ -1,0 +1,148 @@
+"""What expressions are made of: constants, properties, and what joins them.
+
+A term computes its value from a message's properties. As in SQL a value may be unknown (None),
+and what is computed from it mostly is, too. Upstream: `ConstantExpression`, `PropertyExpression`,
+`UnaryExpression`, `LogicExpression`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Value = str | float | bool | None
+"""A text, a number, a truth value; None where it is unknown."""
+
+Evaluate = Callable[[Mapping[str, str]], Value]
+
+
+class Kind(enum.Enum):
+    """Of which kind a term's values are, where they are known: Java's types."""
+
+    TEXT = enum.auto()
+    INT = enum.auto()
+    LONG = enum.auto()
+    DOUBLE = enum.auto()
+    BOOLEAN = enum.auto()
+    UNKNOWN = enum.auto()
+    """The value is never known."""
+
+
+NUMBERS = frozenset((Kind.INT, Kind.LONG, Kind.DOUBLE))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of an expression.
+
+    Attributes:
+        evaluate: compute the value. It raises `NotComparableError` where
+            upstream raises; a message for which it does is not chosen.
+        is_constant: it stands in the expression as it is.
+        is_property: it is the name of a property.
+        is_boolean: it may stand where a condition is asked for.
+        value: of a constant.
+        depth: how many terms are nested in each other.
+    """
+
+    kind: Kind
+    evaluate: Evaluate
+    is_constant: bool = False
+    is_property: bool = False
+    is_boolean: bool = False
+    value: Value = None
+    depth: int = 1
+
+
+def constant(kind: Kind, value: Value) -> Term:
+    """Return the term of a literal."""
+    is_boolean = kind in (Kind.BOOLEAN, Kind.UNKNOWN)
+    return Term(kind, lambda _: value, is_constant=True, is_boolean=is_boolean, value=value)
+
+
+def named_property(name: str) -> Term:
+    """Return the term of a property's name."""
+    return Term(Kind.TEXT, lambda properties: properties.get(name), is_property=True)
+
+
+def condition(evaluate: Evaluate, *parts: Term) -> Term:
+    """Return a term that is true, false or unknown."""
+    depth = 1 + max(part.depth for part in parts)
+    return Term(Kind.BOOLEAN, evaluate, is_boolean=True, depth=depth)
+
+
+def negative(term: Term) -> Term:
+    """Return `-term`; of anything but a number it is unknown."""
+    inner = term.evaluate
+    if term.kind in NUMBERS:
+
+        def evaluate(properties: Mapping[str, str]) -> Value:
+            value = inner(properties)
+            return -value if isinstance(value, (int, float)) else None
+
+        return Term(term.kind, evaluate, depth=term.depth + 1)
+
+    def unknown(properties: Mapping[str, str]) -> Value:
+        inner(properties)  # which may raise
+        return None
+
+    return Term(Kind.UNKNOWN, unknown, depth=term.depth + 1)
+
+
+def as_condition(term: Term) -> Term | None:
+    """Return a term that can stand where a condition is asked for, None where it cannot.
+
+    A property can, and is false where the message has it: its value is a text, not TRUE.
+    """
+    if term.is_boolean:
+        return term
+    if not term.is_property:
+        return None
+    inner = term.evaluate
+    return condition(lambda properties: None if inner(properties) is None else False, term)
+
+
+def negation(term: Term) -> Term:
+    """Return NOT of a condition."""
+    inner = term.evaluate
+
+    def evaluate(properties: Mapping[str, str]) -> Value:
+        value = inner(properties)
+        return None if value is None else not value
+
+    return condition(evaluate, term)
+
+
+def conjunction(terms: Sequence[Term]) -> Term:
+    """Return AND of conditions: false if one is, else unknown if one is."""
+    parts = [term.evaluate for term in terms]
+
+    def evaluate(properties: Mapping[str, str]) -> Value:
+        result: Value = True
+        for part in parts:
+            value = part(properties)
+            if value is None:
+                result = None
+            elif not value:
+                return False
+        return result
+
+    return condition(evaluate, *terms)
+
+
+def disjunction(terms: Sequence[Term]) -> Term:
+    """Return OR of conditions: true if one is, else unknown if one is."""
+    parts = [term.evaluate for term in terms]
+
+    def evaluate(properties: Mapping[str, str]) -> Value:
+        result: Value = False
+        for part in parts:
+            value = part(properties)
+            if value is None:
+                result = None
+            elif value:
+                return True
+        return result
+
+    return condition(evaluate, *terms)
