@@ -46,6 +46,12 @@ def test_older_files_mean_the_same(name: str) -> None:
 def test_round_trip(value: object) -> None:
     again = fastjson.loads(fastjson.dumps(value).encode())
     assert again == _without_infinities(value)
+    assert fastjson.loads(fastjson.dumps(value, pretty=False).encode()) == again
+
+
+def test_dumps_in_one_line() -> None:
+    text = fastjson.dumps({0: "a:1", "b c": [1, {}], "d": []}, pretty=False)
+    assert text == '{0:"a:1","b c":[1,{}],"d":[]}'
 
 
 def _without_infinities(value: object) -> object:

@@ -56,16 +56,17 @@ def loads(data: bytes) -> object:
     return _Reader(java_string.decode(data)).read()
 
 
-def dumps(value: object) -> str:
+def dumps(value: object, *, pretty: bool = True) -> str:
     """Return the text fastjson's pretty format has: tabs, integer keys unquoted.
 
-    `value` is made of dicts, lists, strings, numbers, booleans and None.
+    `value` is made of dicts, lists, strings, numbers, booleans and None. Not `pretty` is the same
+    in one line without blanks.
 
     Raises:
         FormatError: another type, or values nested deeper than 100.
     """
     parts: list[str] = []
-    _write(value, "\n", parts.append, 0)
+    _write(value, "\n" if pretty else "", parts.append, 0)
     return "".join(parts)
 
 
@@ -193,7 +194,7 @@ def _write(value: object, line: str, put: Callable[[str], object], depth: int) -
     else:
         put(_scalar(value))
         return
-    inner = line + "\t"
+    inner = line and line + "\t"
     separator = brackets[0]
     for key, item in pairs:
         put(separator + inner)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from inspect import iscoroutine
 from typing import Any, Final
 
-from mqlake.errors import MqlakeError
+from mqlake.errors import FormatError, MqlakeError
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import HeaderError, RemotingError
+from mqlake.remoting.errors import RemotingError
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
@@ -86,7 +86,7 @@ def _failed(peer: Peer, request: Command, error: Exception) -> Command:
     """
     if isinstance(error, RemotingError):
         return response(request, error.code, remark=error.remark)
-    if isinstance(error, HeaderError):
+    if isinstance(error, FormatError):
         return response(request, ResponseCode.SYSTEM_ERROR, remark=str(error))
     if isinstance(error, MqlakeError):
         _log.error("%s: request %d: %s", peer.address, request.code, error)

@@ -13,6 +13,10 @@ class HeaderError(FormatError):
     """A request or response whose header fields are not those that its code asks for."""
 
 
+class BodyError(FormatError):
+    """A body that is not what its request or response should carry."""
+
+
 class RemotingError(MqlakeError):
     """A request that was answered with another code than the one it hoped for.
 

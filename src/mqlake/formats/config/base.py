@@ -32,6 +32,7 @@ class Config(Protocol):
 
 
 C = TypeVar("C", bound=Config)
+T = TypeVar("T")
 
 
 def load(read: Read, kind: type[C]) -> C | None:
@@ -64,8 +65,8 @@ def decode(content: bytes, kind: type[C]) -> C:
     return convert(fastjson.loads(content), kind)
 
 
-def convert(value: object, kind: type[C]) -> C:
-    """Return the configuration in a value that `fastjson.loads` returned, as `decode` does.
+def convert(value: object, kind: type[T]) -> T:
+    """Return the Struct in a value that `fastjson.loads` returned, as `decode` does.
 
     Raises:
         FormatError: a field has a wrong type.

@@ -1,0 +1,55 @@
+"""JSON bodies, in the dialect of fastjson."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats import fastjson
+from mqlake.formats.config import convert
+from mqlake.remoting.command import Body
+from mqlake.remoting.errors import BodyError
+
+MAX_LENIENT: Final = 4 * 1024 * 1024
+"""Longest body in bytes that is read again, more slowly, when it is no strict JSON."""
+
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+
+
+def decode_body(kind: type[T], data: Body) -> T:
+    """Return what a JSON body says, as `kind`: unknown fields are ignored, null is absent.
+
+    Raises:
+        BodyError: it is no such JSON.
+    """
+    try:
+        return _decoder(kind)(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        reason: Exception = error
+    if len(data) <= MAX_LENIENT:
+        try:
+            return convert(fastjson.loads(bytes(data)), kind)
+        except (FormatError, RecursionError) as error:
+            reason = error
+    raise BodyError(f"the body is no {kind.__name__}: {reason}") from None
+
+
+def encode_body(value: object) -> bytes:
+    """Return standard JSON: integer keys are quoted. Fields that are UNSET are left out."""
+    return _encode(value)
+
+
+def encode_unquoted(value: object) -> bytes:
+    """Return what fastjson writes by default: integer keys stand without quotes."""
+    return fastjson.dumps(msgspec.to_builtins(value), pretty=False).encode()
+
+
+@cache
+def _decoder(kind: type[T]) -> Callable[[Any], T]:
+    return msgspec.json.Decoder(kind, strict=False).decode
