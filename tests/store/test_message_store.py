@@ -256,14 +256,14 @@ def test_a_put_does_not_wait_for_one_that_takes_long(
 ) -> None:
     held, entered = threading.Event(), threading.Event()
     with BlockingMessageStore.open(tmp_path, SMALL | {"osPageCacheBusyTimeOutMills": 10}) as store:
-        append = store.core.log.append
+        append = store.core.log.append_record
 
         def slow(*what: Any) -> None:
             entered.set()
             assert held.wait(20)
             append(*what)
 
-        monkeypatch.setattr(store.core.log, "append", slow)
+        monkeypatch.setattr(store.core.log, "append_record", slow)
         thread = threading.Thread(target=store.put, args=[message(0)])
         thread.start()
         assert entered.wait(20)

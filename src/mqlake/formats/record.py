@@ -70,6 +70,8 @@ HEADS = tuple(
     for born in (host.V4_SIZE, host.V6_SIZE)
 )
 HEAD_SIZES = tuple(head.size for head in HEADS)
+# Without the total size, for who writes that last.
+HEADS_BEHIND_SIZE = tuple(Struct(head.format.replace("i", "", 1)) for head in HEADS)
 _LENGTH = Struct(">H")
 _OFFSET = Struct(">q")
 _BODY = Struct(">i")

@@ -36,11 +36,13 @@ class BlockingMessageStore(Answers):
 
     def __init__(self, core: OwnedStore) -> None:
         self.core = core
-        self.lock = Condition(Lock())
+        self._mutex = Lock()
+        self.lock = Condition(self._mutex)
+        self._put, self._answer_if_busy = core.put, core.answer_if_busy
         self._is_sync = core.waits_for_disk
         self._is_syncing = False
         self._is_closing = False
-        self._work = Event()
+        self._work, self._has_work = Event(), False
         self._thread = Thread(target=self._serve, name="mqlake-store", daemon=True)
         self._thread.start()
 
@@ -85,8 +87,10 @@ class BlockingMessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        with self._turn(message):
-            return self._finish(self.core.put(message))
+        if (busy := self._answer_if_busy(message)) is not None:
+            raise PutError(busy)
+        with self._mutex:
+            return self._finish(self._put(message))
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append a batch as a client encoded it: all of its messages, or none.
@@ -94,7 +98,9 @@ class BlockingMessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        with self._turn(batch):
+        if (busy := self._answer_if_busy(batch)) is not None:
+            raise PutError(busy)
+        with self._mutex:
             return self._finish(self.core.put_batch(batch))
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
@@ -128,24 +134,18 @@ class BlockingMessageStore(Answers):
                 self._finish(ended.put)
         return ended
 
-    def _turn(self, what: Message | MessageBatch) -> Condition:
-        """Return the lock to wait for, unless another thread's append has been taking long."""
-        busy = self.core.answer_if_busy(what)
-        if busy is not None:
-            raise PutError(busy)
-        return self.lock
-
     def _finish(self, result: PutResult) -> PutResult:
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
         if self._is_sync:
             self._wait(result.physical_offset + result.size, result)
-        self._wake()
+        if not self._has_work:
+            self._wake()
         return result
 
     def _wake(self) -> None:
-        if not self._work.is_set():
-            self._work.set()
+        self._has_work = True
+        self._work.set()
 
     def _wait(self, end: int, result: PutResult) -> None:
         """Wait for the disk: one thread syncs for all that have put until it begins."""
@@ -202,6 +202,7 @@ class BlockingMessageStore(Answers):
         while not self._is_closing:
             if self._work.wait(LOOK_INTERVAL):
                 self._work.clear()
+                self._has_work = False
                 sleep(TICK)
             with self.lock:
                 self.core.tick()

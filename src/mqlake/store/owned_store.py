@@ -18,11 +18,13 @@ from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.appender import Appender
+from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_store import ConfigStore
-from mqlake.store.delivery.schedule import Schedule, may_be_delayed
+from mqlake.store.delivery.schedule import Schedule
 from mqlake.store.delivery.scheduled import ScheduledMessages
+from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.reads.live_reads import Live, LiveReads
@@ -33,9 +35,9 @@ from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Job, Service, Services
 from mqlake.store.settings import FlushDiskType, StoreSettings
 
-# Seconds after which a put dispatches by itself what was put since, where nothing else has: under
-# load a longer tick costs less a message.
-_LONGEST_TICK = 0.004
+# Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
+# under load a longer tick costs less a message.
+_LONGEST_TICK = 4
 
 _PAGE = 4096
 
@@ -53,9 +55,11 @@ class OwnedStore:
         retention: removes what need not be kept.
         reads: answers questions.
         scheduled: delivers delayed messages.
+        timers: delivers messages at times of their own.
         transactions: prepares messages, commits them, and asks for them.
         recovered: what opening it found and mended.
         services: what is done by the clock.
+        answer_if_busy: `Appender.answer_if_busy`.
         failure: why nothing more is taken, once the disk failed to keep what it had taken.
     """
 
@@ -83,19 +87,22 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
-        self._schedule = Schedule(settings)
+        self._appender = Appender(self.log, self.offsets, settings, clock)
+        self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
+        self._schedule = Schedule(settings, clock)
         self.scheduled = ScheduledMessages(
-            self.log, self.queues, self.config.delay_offsets, self._put_as_it_is, settings, clock
+            self.log, self.queues, self.config.delay_offsets, self._append, settings, clock
         )
+        self.timers = TimerMessages(directory, self.log, self.queues, self._append, settings, clock)
         self.transactions = Transactions(
-            self.log, self.queues, self.config, self._put_as_it_is, self.put, settings, clock
+            self.log, self.queues, self.config, self._append, self.put, settings, clock
         )
         self.waits_for_disk = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._appender = Appender(self.log, self.offsets, settings, clock)
         self._checkpoint = found.checkpoint
         self._dispatch_failure: DiskError | None = None
         self._not_writable: str | None = None
-        self._last_tick = self._last_flush = self._last_checkpoint = clock.monotonic()
+        self._last_flush = self._last_checkpoint = clock.monotonic()
+        self._last_tick = clock.milliseconds()
         self._entries_in_checkpoint = self.dispatcher.entries
         self._held = ExitStack()
         self.services = Services(clock, self._services())
@@ -125,33 +132,46 @@ class OwnedStore:
 
     def put(self, message: Message) -> PutResult:
         """Append a message. It is durable once `log.flushed` has passed it."""
-        if may_be_delayed(message):
-            message = self._schedule.apply(message)
-        result = self._appender.put(message)
-        if self.clock.monotonic() - self._last_tick > _LONGEST_TICK:
+        if message.delay_level or message.properties or message.encoded_properties:
+            try:
+                message = self._schedule.apply(message)
+            except Refusal as refusal:
+                return refusal.result
+        result = self._append(message)
+        # The clock is not asked again. Where it was set back, the facade's timer ticks.
+        if result.store_timestamp - self._last_tick > _LONGEST_TICK:
             self.tick()
         return result
 
-    def answer_if_busy(self, what: Message | MessageBatch) -> PutResult | None:
-        """Answer another thread's put with OS_PAGE_CACHE_BUSY where an append is taking long."""
-        return self._appender.answer_if_busy(what)
-
-    def _put_as_it_is(self, message: Message) -> PutResult:
-        return self._appender.put(message)
-
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues in one go, each as `put` does."""
+        refused: dict[int, PutResult] = {}
         if [m for m in messages if m.delay_level or m.properties or m.encoded_properties]:
-            messages = [self._schedule.apply(message) for message in messages]
+            messages, refused = self._apply_schedule(messages)
         results = self._appender.put_many(messages)
-        if self.clock.monotonic() - self._last_tick > _LONGEST_TICK:
+        for number, refusal in refused.items():
+            results.insert(number, refusal)
+        if self.clock.milliseconds() - self._last_tick > _LONGEST_TICK:
             self.tick()
         return results
+
+    def _apply_schedule(
+        self, messages: Sequence[Message]
+    ) -> tuple[list[Message], dict[int, PutResult]]:
+        """Return the messages to put, and the results of the others by their places, ascending."""
+        taken: list[Message] = []
+        refused: dict[int, PutResult] = {}
+        for number, message in enumerate(messages):
+            try:
+                taken.append(self._schedule.apply(message))
+            except Refusal as refusal:
+                refused[number] = refusal.result
+        return taken, refused
 
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append all messages of a batch, or none."""
         result = self._appender.put_batch(batch)
-        if self.clock.monotonic() - self._last_tick > _LONGEST_TICK:
+        if self.clock.milliseconds() - self._last_tick > _LONGEST_TICK:
             self.tick()
         return result
 
@@ -168,7 +188,7 @@ class OwnedStore:
 
         Where the disk refuses, the store takes no messages until a later tick succeeds.
         """
-        self._last_tick = self.clock.monotonic()
+        self._last_tick = self.clock.milliseconds()
         try:
             self.log.prepare_next()
             self.dispatcher.run(self.readable_end)
@@ -233,6 +253,7 @@ class OwnedStore:
             Service(settings.flush_interval_consume_queue, self._derived_flush),
             *self.retention.services(),
             *self.scheduled.services(),
+            *self.timers.services(),
             *self.transactions.services(),
             *self.config.services(),
         ]
@@ -274,6 +295,7 @@ class OwnedStore:
                 self.scheduled.keep()
                 self.transactions.keep()
                 self.config.persist()
+                self.timers.close()
                 if self._dispatch_failure is not None:
                     raise self._dispatch_failure
                 self.checkpoint()

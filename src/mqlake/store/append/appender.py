@@ -29,8 +29,8 @@ from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
 
-_HEADS = tuple(zip(record.HEADS, record.HEAD_SIZES, strict=True))
-_LENGTH = Struct(">H")
+_HEADS = tuple(zip(record.HEADS_BEHIND_SIZE, record.HEAD_SIZES, strict=True))
+_SIZE, _LENGTH = Struct(">i"), Struct(">H")
 _LENGTH_SIZE = _LENGTH.size
 _CRC_MASK = record.CRC_MASK
 _OK = PutStatus.PUT_OK
@@ -50,7 +50,7 @@ class Appender:
     def __init__(
         self, log: OwnedCommitLog, offsets: QueueOffsets, settings: StoreSettings, clock: Clock
     ) -> None:
-        self._log, self._table, self._clock = log, offsets.table, clock
+        self._log, self._table, self._now = log, offsets.table, clock.milliseconds
         self._longest_append = settings.os_page_cache_busy_time_out_mills
         self._checks = AppendChecks(settings, log.largest_record)
         self._many = ManyRecords(log, offsets, self._checks)
@@ -70,7 +70,7 @@ class Appender:
         None where no append has been going on for longer than `osPageCacheBusyTimeOutMills`.
         """
         since = self._since
-        if since == _NOT_APPENDING or self._clock.milliseconds() - since <= self._longest_append:
+        if since == _NOT_APPENDING or self._now() - since <= self._longest_append:
             return None
         try:
             self._topic(what.topic, what.queue_id)
@@ -91,7 +91,7 @@ class Appender:
         """Append messages of any topics and queues, each as `put` would, all at the same time."""
         if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
             return [self.put(message) for message in messages]
-        self._since = self._clock.milliseconds()
+        self._since = self._now()
         try:
             return self._many.put(messages, self._since, self.put)
         finally:
@@ -101,7 +101,7 @@ class Appender:
         """Append all messages of a batch, one behind the other in one file, or none of them."""
         try:
             topic = self._topic(batch.topic, batch.queue_id)
-            self._since = self._clock.milliseconds()
+            self._since = self._now()
             return self._many.put_batch(batch, topic, self._since)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
             return _answer(error, batch)
@@ -109,28 +109,29 @@ class Appender:
             self._since = _NOT_APPENDING
 
     def _put(self, message: Message) -> PutResult:
-        queue = message.topic, message.queue_id
-        topic, body, checks = self._topic(*queue), message.body, self._checks
+        checks, body, flags = self._checks, message.body, message.sys_flag
+        queue = topic, queue_id = message.topic, message.queue_id
+        if checks.refusal is not None or queue_id < 0:
+            self._topic(topic, queue_id)
+        magic, topic_data = checks.topic(topic)
         properties = encode_properties(message)
         born_host, host_bits = checks.sender(message.born_host)
         head, head_size = _HEADS[host_bits >> 4]
-        size = head_size + len(body) + len(topic.data) + _LENGTH_SIZE + len(properties)
-        checks.sizes(len(body), size)
-        flags = message.sys_flag & NO_HOST_BITS | host_bits
-        is_queued = not flags & _UNQUEUED_BIT
-        queue_offset = self._table.get(queue, 0) if is_queued else 0
-        now = self._since = self._clock.milliseconds()
-        physical_offset = self._log.offset_for(size)
+        size = head_size + len(body) + len(topic_data) + _LENGTH_SIZE + len(properties)
+        if len(body) > checks.longest_body or size > checks.largest_record:
+            checks.sizes(len(body), size)
+        table, log = self._table, self._log
+        queue_offset = 0 if flags & _UNQUEUED_BIT else table.get(queue, 0)
+        self._since = now = self._now()
         try:
-            data = head.pack(
-                size,
-                topic.magic,
+            record_head = head.pack(
+                magic,
                 crc32(body) & _CRC_MASK,
-                queue[1],
+                queue_id,
                 message.flag,
                 queue_offset,
-                physical_offset,
-                flags,
+                log.offset_for(size),
+                flags & NO_HOST_BITS | host_bits,
                 message.born_timestamp or now,
                 born_host,
                 now,
@@ -142,10 +143,12 @@ class Appender:
         except StructError as error:
             raise illegal(f"a value does not fit into its field: {error}") from None
         length = _LENGTH.pack(len(properties))
-        self._log.append(b"".join((data, body, topic.data, length, properties)))
-        if is_queued:
-            self._table[queue] = queue_offset + 1
-        return PutResult(_OK, physical_offset, size, queue_offset, now, 1, checks.store_host)
+        log.append_record(
+            size, _SIZE.pack(size), b"".join((record_head, body, topic_data, length, properties))
+        )
+        if not flags & _UNQUEUED_BIT:
+            table[queue] = queue_offset + 1
+        return PutResult(_OK, log.end - size, size, queue_offset, now, 1, checks.store_host)
 
     def _topic(self, topic: str, queue_id: int) -> TopicPart:
         if self._checks.refusal is not None:

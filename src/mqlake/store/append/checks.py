@@ -6,6 +6,7 @@ Upstream: `HookUtils.checkBeforePutMessage`, `DefaultMessageStore.asyncPutMessag
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -59,7 +60,7 @@ class AppendChecks:
 
     Attributes:
         refusal: why no message at all is taken; None where they are.
-        longest_body: bytes.
+        longest_body, largest_record: bytes.
         store_host: 8 or 20 bytes.
         topic: text → its part of a record; version 2 where it has more than 127 bytes. Raises
             MESSAGE_ILLEGAL where it is too long, or nothing that a directory can be called.
@@ -68,7 +69,7 @@ class AppendChecks:
 
     def __init__(self, settings: StoreSettings, largest_record: int) -> None:
         self._settings = settings
-        self._largest_record = largest_record
+        self.largest_record = largest_record
         self._is_shut_down = False
         self._not_writable: str | None = None
         self.refusal: str | None = None
@@ -126,7 +127,7 @@ class AppendChecks:
         if body > self.longest_body:
             most = self.longest_body
             raise illegal(f"the body has {body} bytes, more than maxMessageSize, {most}")
-        if size > self._largest_record:
+        if size > self.largest_record:
             raise illegal(f"{size} bytes do not fit in one file of the commit log")
 
 
@@ -141,10 +142,14 @@ def encode_properties(message: Message) -> bytes:
         raise _inner_batch()
     data = message.encoded_properties
     try:
-        if data is None:
+        if data is not None:
+            if _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
+                raise _inner_batch()
+        elif message.properties:
+            # Of equal names readers take the last.
+            data = _encode_others(message.properties) + _encode_attributes(message)
+        else:
             data = _encode_attributes(message)
-        elif _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
-            raise _inner_batch()
     except (FormatError, UnicodeEncodeError) as error:
         raise illegal(f"properties: {error}") from None
     if len(data) > MAX_LENGTH:
@@ -156,7 +161,7 @@ def encode_properties(message: Message) -> bytes:
 
 
 def _encode_attributes(message: Message) -> bytes:
-    keys, tags = message.keys, message.tags
+    keys, tags, delay_level = message.keys, message.tags, message.delay_level
     if not isinstance(keys, str):
         keys = _KEY_SEPARATOR.join(keys)
     text = f"{_KEYS}{keys}{_PAIR_END}" if keys else ""
@@ -164,14 +169,15 @@ def _encode_attributes(message: Message) -> bytes:
         text = f"{text}{_TAGS}{tags}{_PAIR_END}"
     if _PAIR_END in keys or (tags and _PAIR_END in tags):
         raise FormatError("neither tags nor keys can hold the character U+0002")
-    if message.delay_level:
-        text = f"{text}{_DELAY}{message.delay_level}{_PAIR_END}"
-    if not message.properties:
-        return text.encode()
-    if properties.INNER_NUM in message.properties:
+    if delay_level:
+        text = f"{text}{_DELAY}{delay_level}{_PAIR_END}"
+    return text.encode()
+
+
+def _encode_others(pairs: Mapping[str, str]) -> bytes:
+    if properties.INNER_NUM in pairs:
         raise _inner_batch()
-    # Of equal names readers take the last.
-    return properties.encode_pairs(message.properties) + text.encode()
+    return properties.encode_pairs(pairs)
 
 
 def _inner_batch() -> Refusal:

@@ -5,6 +5,7 @@ Upstream: `CommitLog`, `MappedFileQueue`, `AllocateMappedFileService`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from mqlake.errors import DiskError, StoreError
@@ -20,6 +21,8 @@ _RESERVE_AHEAD = 1 << 20
 # Bytes of a record's first field.
 _SIZE_SIZE = 4
 _ZERO_STEP = 1 << 20
+
+Buffer = bytes | memoryview
 
 
 class NextFileError(DiskError):
@@ -50,6 +53,7 @@ class OwnedCommitLog(CommitLog):
         self._names_made = self._names_synced = 0
         self._is_directory_new = False
         self._buffer = memoryview(b"")
+        self._written: Callable[[int, int], None]
         self._base = self.end = self.flushed = self.limit
         self._limit = self._room_end = 0
 
@@ -70,27 +74,28 @@ class OwnedCommitLog(CommitLog):
         end = self.end
         return end if end - self._base + size <= self._limit else self._base + len(self._buffer)
 
-    def append(self, data: bytes | memoryview) -> None:
+    def append(self, data: Buffer) -> None:
         """Append a record, or several, of up to `largest_record` bytes at `offset_for` their size.
 
         Raises:
             DiskError: no room on the disk; nothing has changed.
             NextFileError: so, and it takes the next file.
         """
-        size = len(data)
+        self.append_record(len(data), data[:_SIZE_SIZE], data[_SIZE_SIZE:])
+
+    def append_record(self, size: int, first: Buffer, rest: Buffer) -> None:
+        """Append as `append` does: a record's first field, and what is behind it, `size` bytes."""
         at = self.end - self._base
         if at + size > self._room_end:
             self.make_room(size)
             at = self.end - self._base
-        file, buffer = self._file, self._buffer
-        assert file is not None
         # The first record's size goes last. Who dies before, or a disk that is given the page in
         # the meantime, leaves nothing that could be taken for a record.
-        first = min(size, _SIZE_SIZE)
-        buffer[at + first : at + size] = data[first:]
-        file.written(at + first, size - first)
-        buffer[at : at + first] = data[:first]
-        file.written(at, first)
+        middle, end, buffer = at + len(first), at + size, self._buffer
+        buffer[middle:end] = rest
+        self._written(middle, end - middle)
+        buffer[at:middle] = first
+        self._written(at, middle - at)
         self.end += size
 
     def make_room(self, size: int) -> None:
@@ -179,6 +184,7 @@ class OwnedCommitLog(CommitLog):
             self._segments.append(segment)
             self._bases.append(segment.base)
         self._writing[segment.base] = self._file = file
+        self._written = file.written
         self._base, self._buffer = segment.base, mapping
         self._limit = len(mapping) - record.FRAME_SIZE
 
