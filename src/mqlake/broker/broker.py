@@ -7,9 +7,12 @@ the store's own threads.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Protocol, Self
 
 from mqlake.broker.parts import Parts
+from mqlake.broker.send.send import SendMessages
+from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.remoting.server import Handler, RemotingServer
 from mqlake.store.message_store import MessageStore
@@ -25,7 +28,7 @@ class Family(Protocol):
         ...
 
 
-FAMILIES: tuple[type[Family], ...] = ()
+FAMILIES: tuple[type[Family], ...] = (SendMessages, SendBack)
 """Every family that a broker has, in the order in which they are made."""
 
 
@@ -52,20 +55,23 @@ class Broker:
         """Open the store, listen, and register.
 
         Raises:
-            StoreError: the store cannot be opened.
-            OSError: a port cannot be listened on.
+            MqlakeError: the store cannot be opened, or a port cannot be listened on.
         """
         settings = self.settings
-        store = MessageStore.open(settings.store_path, settings)
-        async with store:
-            self.parts = Parts(settings, store)
+        async with AsyncExitStack() as undo:
+            store = MessageStore.open(settings.store_path, settings)
+            await undo.enter_async_context(store)
+            self.parts = parts = Parts(settings, store)
+            undo.callback(parts.repeating.stop)
             handlers: dict[int, Handler] = {}
             for family in FAMILIES:
-                handlers.update(family(self.parts).handlers())
+                handlers.update(family(parts).handlers())
             self._server = RemotingServer(handlers)
-            address, port = settings.listen_address, settings.listen_port
-            await self._server.start(address, port)
-            await self._server.start(address, port - FAST_PORT_DISTANCE)
+            undo.push_async_callback(self._server.stop)
+            for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
+                await self._server.start(settings.listen_address, port)
+            await parts.names.start()
+            self._undo = undo.pop_all()
 
     async def stop(self) -> None:
         """Answer nobody any more, and leave the store in good order.
@@ -73,8 +79,7 @@ class Broker:
         Raises:
             DiskError: the disk failed; the next start recovers.
         """
+        await self.parts.names.stop()
         for function in self.parts.on_stop:
             function()
-        self.parts.repeating.stop()
-        await self._server.stop()
-        await self.parts.store.close()
+        await self._undo.aclose()

@@ -12,6 +12,7 @@ from mqlake.store.delivery.transaction_messages import DISCARDED_TOPIC, HALF_TOP
 
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
+DLQ_QUEUES = 1
 SYSTEM_PREFIX = "rmq_sys_"
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mqlake.broker.busy import Busy
 from mqlake.broker.groups import Groups
+from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.topics import Topics
@@ -18,6 +20,8 @@ class Parts:
         settings: read them here each time: a broker's settings may be changed while it runs.
         store: messages, tables, and what is done with them.
         topics, groups: the broker's.
+        names: the name servers that are told of the topics.
+        busy: how often requests were turned away.
         repeating: what is done by the clock.
         on_stop: called when the broker stops, before its connections are closed.
     """
@@ -28,3 +32,5 @@ class Parts:
         self.on_stop: list[Callable[[], None]] = []
         self.topics = Topics(settings, store.core.config.topics)
         self.groups = Groups(settings, store.core.config.groups)
+        self.busy = Busy()
+        self.names = Registration(settings, self.topics)

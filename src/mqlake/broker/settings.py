@@ -20,6 +20,7 @@ from mqlake.store.settings import StoreSettings, settings_of
 
 FAST_PORT_DISTANCE = 2
 """So far below `listenPort` lies the port for clients with `vipChannelEnabled`."""
+HA_PORT_DISTANCE = 1
 
 
 class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
@@ -113,8 +114,16 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     @property
     def broker_address(self) -> str:
         """Return where clients reach the broker: "address:port"."""
+        return self._at(self.listen_port)
+
+    @property
+    def ha_address(self) -> str:
+        """Return where a slave would reach the broker; nothing listens there."""
+        return self._at(self.listen_port + HA_PORT_DISTANCE)
+
+    def _at(self, port: int) -> str:
         address = self.broker_ip1
-        return f"{f'[{address}]' if ':' in address else address}:{self.listen_port}"
+        return f"{f'[{address}]' if ':' in address else address}:{port}"
 
     @property
     def listen_address(self) -> str:

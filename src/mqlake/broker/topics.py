@@ -6,6 +6,7 @@ Upstream: `TopicConfigManager`.
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -26,6 +27,11 @@ _BENCHMARK_QUEUES = 1024
 _SCHEDULE_QUEUES = 18
 
 _log = logging.getLogger(__name__)
+
+
+def any_queue(count: int) -> int:
+    """Return the id of one of so many queues."""
+    return random.randrange(count)  # noqa: S311
 
 
 class Topics:

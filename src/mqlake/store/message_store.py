@@ -114,20 +114,18 @@ class MessageStore(Answers):
 
     # Put
 
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether what was appended is durable only once `durable` has returned (SYNC_FLUSH)."""
+        return self._is_sync
+
     async def put(self, message: Message) -> PutResult:
         """Append a message; return once it is as durable as the settings say.
 
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        result = self.core.put(message)
-        if result.status is not PutStatus.PUT_OK:
-            raise PutError(result)
-        if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(TICK, self._tick)
-        if self._is_sync:
-            await self._durable(result.physical_offset + result.size, result)
-        return result
+        return await self._finish(self.core.put(message))
 
     async def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics in one go; return once all of them are durable.
@@ -137,9 +135,7 @@ class MessageStore(Answers):
         Raises:
             PutError: the disk failed.
         """
-        results = self.core.put_many(messages)
-        if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(TICK, self._tick)
+        results = self.append_many(messages)
         last = next((result for result in reversed(results) if result.count), None)
         if self._is_sync and last is not None:
             await self._durable(last.physical_offset + last.size, last)
@@ -152,6 +148,44 @@ class MessageStore(Answers):
             PutError: it was refused, or the disk failed.
         """
         return await self._finish(self.core.put_batch(batch))
+
+    def append_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages as `put_many` does, without waiting for the disk: see `durable`."""
+        results = self.core.put_many(messages)
+        self._tick_soon()
+        return results
+
+    def append_batch(self, batch: MessageBatch) -> PutResult:
+        """Append a batch as `put_batch` does, without waiting; a refusal is a result too."""
+        result = self.core.put_batch(batch)
+        self._tick_soon()
+        return result
+
+    def append_half(self, message: Message) -> PutResult:
+        """Append a half message, of the group in its PGROUP; a refusal is a result too."""
+        result = self.core.transactions.prepare(message)
+        self._tick_soon()
+        return result
+
+    async def durable(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
+        """Return results of appends once they are as durable as the settings say.
+
+        Those that the disk failed to keep, or not in time, have another status then.
+        """
+        last = next((result for result in reversed(results) if result.count), None)
+        if not self._is_sync or last is None:
+            return results
+        try:
+            await self._durable(last.physical_offset + last.size, last)
+        except PutError as error:
+            failed, flushed = error.result, self.core.log.flushed
+            return [
+                result.failed(failed.status, failed.reason)
+                if result.count and result.physical_offset + result.size > flushed
+                else result
+                for result in results
+            ]
+        return results
 
     async def prepare(self, message: Message, group: str) -> PutResult:
         """Put the half of a message: nobody reads it before `end` commits it.
@@ -183,11 +217,14 @@ class MessageStore(Answers):
     async def _finish(self, result: PutResult) -> PutResult:
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
-        if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(TICK, self._tick)
+        self._tick_soon()
         if self._is_sync:
             await self._durable(result.physical_offset + result.size, result)
         return result
+
+    def _tick_soon(self) -> None:
+        if self._tick_timer is None:
+            self._tick_timer = self._loop.call_later(TICK, self._tick)
 
     def _tick(self) -> None:
         self._tick_timer = None

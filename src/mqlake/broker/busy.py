@@ -1,0 +1,28 @@
+"""How often requests were turned away, by reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
+
+
+class Busy:
+    """Counts requests that were turned away although nothing was wrong with them.
+
+    Attributes:
+        counts: by the reason that the remark of the answer begins with, too.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def count(self, reason: str) -> None:
+        """Count a request that was turned away."""
+        self.counts[reason] += 1
+
+    def refusal(self, reason: str, why: str) -> RemotingError:
+        """Return SYSTEM_BUSY, which clients retry elsewhere, and count it."""
+        self.count(reason)
+        return RemotingError(ResponseCode.SYSTEM_BUSY, f"[{reason}]broker busy: {why}")

@@ -1,0 +1,160 @@
+"""Tell name servers where this broker is and which topics it has.
+
+Upstream: `BrokerController.registerBrokerAll`, `BrokerOuterAPI`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+
+import msgspec
+
+from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.topics import READ_WRITE, Topics
+from mqlake.errors import MqlakeError
+from mqlake.formats.config.topics import Topic
+from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs
+from mqlake.remoting.body import decode_body
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.command import Command, request
+from mqlake.remoting.headers.namesrv import RegisterBrokerHeader, UnregisterBrokerHeader
+
+_SHORTEST, _LONGEST = 10.0, 60.0
+_AGAIN = 1.0
+"""Seconds after which a registration that failed is tried again."""
+_FIRST = 2.0
+"""Seconds that a start waits at most for the first registration."""
+_LAST = 0.5
+"""Seconds that a stop waits at most for the name servers."""
+_CRC_MASK = 0x7FFFFFFF
+
+_log = logging.getLogger(__name__)
+
+
+class _KVTable(msgspec.Struct):
+    """What a name server answers: the topics whose messages are ordered over all brokers."""
+
+    table: dict[str, str] = {}
+
+
+class Registration:
+    """Keeps a broker registered at its name servers, each by itself.
+
+    Every `registerNameServerPeriod`, at once when topics change, and every second as long as it
+    fails.
+    """
+
+    def __init__(self, settings: BrokerSettings, topics: Topics) -> None:
+        self._settings, self._topics = settings, topics
+        self._client = RemotingClient()
+        self._stale = {address: asyncio.Event() for address in settings.name_servers}
+        self._tasks: list[asyncio.Task[None]] = []
+        topics.on_change = self.changed
+
+    async def start(self) -> None:
+        """Register; return once all name servers know, or some do not answer."""
+        first = {address: asyncio.Event() for address in self._stale}
+        self._tasks = [
+            asyncio.create_task(self._keep(address, done)) for address, done in first.items()
+        ]
+        waits = [asyncio.create_task(done.wait()) for done in first.values()]
+        if waits:
+            _, late = await asyncio.wait(waits, timeout=_FIRST)
+            for task in late:
+                task.cancel()
+
+    def changed(self) -> None:
+        """Register anew: topics have changed."""
+        for stale in self._stale.values():
+            stale.set()
+
+    async def stop(self) -> None:
+        """Unregister, as far as name servers answer, and forget them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        tasks = [asyncio.create_task(self._unregister(address)) for address in self._stale]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_LAST)
+        await self._client.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, address: str, done: asyncio.Event) -> None:
+        period = min(max(self._settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
+        was_told: str | None = None
+        while True:
+            self._stale[address].clear()
+            try:
+                await self._register(address)
+            except MqlakeError as error:
+                failure, pause = str(error), _AGAIN
+            else:
+                failure, pause = "", period
+            if failure != was_told:
+                was_told = failure
+                if failure:
+                    _log.warning("name server %s: not registered: %s", address, failure)
+                else:
+                    _log.info("name server %s: registered", address)
+            done.set()
+            try:
+                async with asyncio.timeout(pause):
+                    await self._stale[address].wait()
+            except TimeoutError:
+                pass
+
+    async def _register(self, address: str) -> None:
+        timeout = self._settings.register_broker_timeout_mills / 1000
+        answer = await self._client.call(address, self._registration(), timeout)
+        if answer.body:
+            self._take_order(decode_body(_KVTable, answer.body).table)
+
+    def _registration(self) -> Command:
+        settings = self._settings
+        topics = [topic for name in self._topics if (topic := self._topics.get(name)) is not None]
+        table = {topic.topic_name: self._allowed(topic) for topic in topics}
+        body = RegisterBody(TopicConfigs(table, self._topics.version)).encode()
+        header = RegisterBrokerHeader(
+            broker_name=settings.broker_name,
+            broker_addr=settings.broker_address,
+            cluster_name=settings.broker_cluster_name,
+            ha_server_addr=settings.ha_address,
+            broker_id=settings.broker_id,
+            enable_acting_master=False,
+            body_crc32=zlib.crc32(body) & _CRC_MASK,
+        )
+        return request(RequestCode.REGISTER_BROKER, header, body)
+
+    def _allowed(self, topic: Topic) -> Topic:
+        """Return a topic as clients may use it: with no more than `brokerPermission`."""
+        allowed = self._settings.broker_permission
+        if allowed & READ_WRITE == READ_WRITE:
+            return topic
+        return msgspec.structs.replace(topic, perm=topic.perm & allowed)
+
+    def _take_order(self, table: dict[str, str]) -> None:
+        """Note which topics are ordered (upstream: `updateOrderTopicConfig`)."""
+        if not table:
+            return
+        for name in list(self._topics):
+            topic = self._topics.get(name)
+            if topic is not None and topic.order != (name in table):
+                self._topics.put(msgspec.structs.replace(topic, order=name in table))
+
+    async def _unregister(self, address: str) -> None:
+        settings = self._settings
+        header = UnregisterBrokerHeader(
+            broker_name=settings.broker_name,
+            broker_addr=settings.broker_address,
+            cluster_name=settings.broker_cluster_name,
+            broker_id=settings.broker_id,
+        )
+        try:
+            await self._client.call(
+                address, request(RequestCode.UNREGISTER_BROKER, header), timeout=_LAST
+            )
+        except MqlakeError as error:
+            _log.info("name server %s: not unregistered: %s", address, error)

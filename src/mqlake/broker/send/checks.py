@@ -1,0 +1,75 @@
+"""What is checked of a send before it is put, in upstream's order.
+
+Upstream: `SendMessageProcessor.preSend`, `AbstractSendMessageProcessor.msgCheck`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from mqlake.broker import naming
+from mqlake.broker.parts import Parts
+from mqlake.broker.topics import UNIT, UNIT_SUBSCRIPTION
+from mqlake.formats.config.topics import PERM_WRITE, Topic
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
+
+Header = SendMessageHeader | SendMessageHeaderV2
+
+
+class SendChecks:
+    """Decides which sends a broker takes."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._starts_at = parts.settings.start_accept_send_request_time_stamp
+
+    def topic(self, header: Header, peer: Peer) -> Topic:
+        """Return the topic of a send, made where there is none and producers may make it.
+
+        Raises:
+            RemotingError: the answer to a send that is not taken.
+        """
+        if self._starts_at:
+            self._check_start()
+        name = header.topic
+        if name in naming.NOT_FOR_PRODUCERS:
+            reason = f"Sending message to topic[{name}] is forbidden."
+            raise RemotingError(ResponseCode.NO_PERMISSION, reason)
+        topic = self._parts.topics.get(name) or self._make(header, peer)
+        settings = self._parts.settings
+        if topic.order and not settings.broker_permission & PERM_WRITE:
+            reason = f"the broker[{settings.broker_ip1}] sending message is forbidden"
+            raise RemotingError(ResponseCode.NO_PERMISSION, reason)
+        if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
+            reason = (
+                f"request queueId[{header.queue_id}] is illegal, {topic} Producer: {peer.address}"
+            )
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        return topic
+
+    def _check_start(self) -> None:
+        if self._parts.store.core.clock.milliseconds() < self._starts_at:
+            when = datetime.fromtimestamp(self._starts_at / 1000).astimezone()
+            reason = f"broker unable to service, until {when.isoformat(' ', 'milliseconds')}"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        self._starts_at = 0
+
+    def _make(self, header: Header, peer: Peer) -> Topic:
+        name, topics = header.topic, self._parts.topics
+        if (fault := naming.topic_fault(name)) is not None:
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
+        is_retry = name.startswith(naming.RETRY_PREFIX)
+        sys_flag = 0
+        if header.unit_mode:
+            sys_flag = UNIT_SUBSCRIPTION if is_retry else UNIT
+        queues = header.default_topic_queue_nums
+        made = topics.make_for_send(name, header.default_topic, queues, sys_flag, peer.address)
+        if made is None and is_retry:
+            made = topics.make(name, 1, sys_flag=sys_flag)
+        if made is None:
+            reason = f"topic[{name}] not exist, apply first please!"
+            raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
+        return made

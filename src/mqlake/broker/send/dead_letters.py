@@ -1,0 +1,46 @@
+"""Messages that a consumer sends to its retry topic: again, or to the dead-letter topic.
+
+Upstream: `SendMessageProcessor.handleRetryAndDLQ`. Consumers that consume in order, and those whose
+CONSUMER_SEND_MSG_BACK failed, send so.
+"""
+
+from __future__ import annotations
+
+from mqlake.broker import naming
+from mqlake.broker.parts import Parts
+from mqlake.broker.send.checks import Header
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
+
+_POP_SEPARATOR = "+"
+
+
+class DeadLetters:
+    """Decides which messages of retry topics are dead."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def topic(self, header: Header) -> str:
+        """Return the topic that a message to a retry topic goes to.
+
+        Raises:
+            RemotingError: there is no such group.
+        """
+        name = _group(header.topic)
+        group = self._parts.groups.get_or_make(name)
+        if group is None:
+            reason = f"subscription group not exist, {name}"
+            raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
+        most = header.max_reconsume_times
+        if (header.reconsume_times or 0) <= (group.retry_max_times if most is None else most):
+            return header.topic
+        dead = naming.dlq_topic(name)
+        self._parts.topics.make(dead, naming.DLQ_QUEUES)
+        return dead
+
+
+def _group(topic: str) -> str:
+    name = topic.removeprefix(naming.RETRY_PREFIX)
+    group, separator, of_topic = name.partition(_POP_SEPARATOR)
+    return group if separator and of_topic else name

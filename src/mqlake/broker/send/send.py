@@ -1,0 +1,214 @@
+"""Sends: collected for a round of the loop, put in one go, answered together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from mqlake.broker import naming
+from mqlake.broker.parts import Parts
+from mqlake.broker.send.answers import Answers
+from mqlake.broker.send.checks import Header, SendChecks
+from mqlake.broker.send.dead_letters import DeadLetters
+from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.unique_keys import UniqueKeys
+from mqlake.broker.topics import any_queue
+from mqlake.formats import sys_flag
+from mqlake.formats.config.topics import Topic
+from mqlake.formats.properties import (
+    DELAY,
+    NAME_VALUE_SEPARATOR,
+    TRAN_MSG,
+    decode_properties,
+    encode_pairs,
+)
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
+from mqlake.remoting.server import Handler
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult
+
+_MULTI_TAG = "MULTI_TAG"
+_HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
+
+
+class _Sent(NamedTuple):
+    """A send that waits for its answer."""
+
+    peer: Peer
+    request: Command
+    queue_id: int
+    unique_key: str
+
+
+class SendMessages:
+    """Answers sends."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._store = parts, parts.store
+        self._loop = asyncio.get_running_loop()
+        keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
+        self._properties = StoredProperties(parts.settings, keys)
+        self._checks, self._dead_letters = SendChecks(parts), DeadLetters(parts)
+        self._answers = Answers(parts.settings, parts.busy)
+        self._messages: list[Message] = []
+        self._sent: list[_Sent] = []
+        self._unflushed = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.SEND_MESSAGE: self._send,
+            RequestCode.SEND_MESSAGE_V2: self._send_v2,
+            RequestCode.SEND_BATCH_MESSAGE: self._send_v2,
+        }
+
+    def _send(self, peer: Peer, request: Command) -> None:
+        self._take(peer, request, request.header(SendMessageHeader))
+
+    def _send_v2(self, peer: Peer, request: Command) -> None:
+        self._take(peer, request, request.header(SendMessageHeaderV2))
+
+    def _take(self, peer: Peer, request: Command, header: Header) -> None:
+        topic = self._checks.topic(header, peer)
+        if self._unflushed >= self._parts.settings.send_thread_pool_queue_capacity:
+            raise self._parts.busy.refusal(
+                "WAITING_FOR_DISK", f"{self._unflushed} sends wait for the disk"
+            )
+        if header.batch:
+            self._take_batch(peer, request, header, topic)
+            return
+        message, unique_key = self._message(peer, request, header, topic)
+        sent = _Sent(peer, request, message.queue_id, unique_key)
+        data = message.encoded_properties
+        if data is not None and _HALF in data and self._is_half(message):
+            self._put()
+            self._finish([sent], [self._store.append_half(message)])
+            return
+        if not self._messages:
+            self._loop.call_soon(self._put)
+        self._messages.append(message)
+        self._sent.append(sent)
+
+    def _message(
+        self, peer: Peer, request: Command, header: Header, topic: Topic
+    ) -> tuple[Message, str]:
+        queue_id, name = _queue_id(header, topic), header.topic
+        properties, unique_key = self._encoded(header.properties)
+        if name.startswith(naming.RETRY_PREFIX):
+            name = self._dead_letters.topic(header)
+            if name != header.topic:
+                queue_id = any_queue(naming.DLQ_QUEUES)
+                properties = _undelayed(properties)
+        message = Message(
+            name,
+            bytes(request.body),
+            None,
+            (),
+            None,
+            queue_id,
+            header.flag,
+            _flags(header, topic),
+            header.born_timestamp,
+            peer.address,
+            header.reconsume_times or 0,
+            0,
+            0,
+            properties,
+        )
+        return message, unique_key
+
+    def _encoded(self, text: str | None) -> tuple[bytes, str]:
+        try:
+            return self._properties.of(text)
+        except UnicodeEncodeError:
+            raise RemotingError(
+                ResponseCode.MESSAGE_ILLEGAL, "the message is illegal: properties are no text"
+            ) from None
+
+    def _is_half(self, message: Message) -> bool:
+        pairs = decode_properties(message.encoded_properties or b"")
+        is_again = message.reconsume_times > 0 and DELAY in pairs
+        if pairs.get(TRAN_MSG) != "true" or is_again:
+            return False
+        settings = self._parts.settings
+        if settings.reject_transaction_message:
+            reason = f"the broker[{settings.broker_ip1}] sending transaction message is forbidden"
+            raise RemotingError(ResponseCode.NO_PERMISSION, reason)
+        return True
+
+    def _take_batch(self, peer: Peer, request: Command, header: Header, topic: Topic) -> None:
+        name = header.topic
+        if name.startswith(naming.RETRY_PREFIX):
+            reason = f"batch request does not support retry group {name}"
+            raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
+        properties, unique_key = self._encoded(header.properties)
+        batch = MessageBatch(
+            topic=name,
+            body=bytes(request.body),
+            queue_id=_queue_id(header, topic),
+            sys_flag=_flags(header, topic),
+            born_timestamp=header.born_timestamp,
+            born_host=peer.address,
+            reconsume_times=header.reconsume_times or 0,
+            encoded_properties=properties,
+        )
+        self._put()
+        sent = _Sent(peer, request, batch.queue_id, unique_key)
+        self._finish([sent], [self._store.append_batch(batch)])
+
+    def _put(self) -> None:
+        """Put what has come in this round of the loop."""
+        if not self._messages:
+            return
+        messages, sent = self._messages, self._sent
+        self._messages, self._sent = [], []
+        self._finish(sent, self._store.append_many(messages))
+
+    def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult]) -> None:
+        if not self._store.waits_for_disk:
+            self._answer(sent, results)
+            return
+        task = self._loop.create_task(self._answer_once_durable(sent, results))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer_once_durable(
+        self, sent: Sequence[_Sent], results: Sequence[PutResult]
+    ) -> None:
+        self._unflushed += len(sent)
+        try:
+            results = await self._store.durable(results)
+        finally:
+            self._unflushed -= len(sent)
+        self._answer(sent, results)
+
+    def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult]) -> None:
+        answer_of = self._answers.of
+        for (peer, request, queue_id, unique_key), result in zip(sent, results, strict=True):
+            if not request.is_oneway:
+                peer.answer(request, answer_of(request, result, queue_id, unique_key))
+
+
+def _queue_id(header: Header, topic: Topic) -> int:
+    if header.queue_id >= 0:
+        return header.queue_id
+    if topic.write_queue_nums <= 0:
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, f"{topic} has no queue to write")
+    return any_queue(topic.write_queue_nums)
+
+
+def _flags(header: Header, topic: Topic) -> int:
+    is_multi = topic.topic_filter_type == _MULTI_TAG
+    return header.sys_flag | sys_flag.MULTI_TAGS if is_multi else header.sys_flag
+
+
+def _undelayed(properties: bytes) -> bytes:
+    pairs = decode_properties(properties)
+    pairs.pop(DELAY, None)
+    return encode_pairs(pairs)

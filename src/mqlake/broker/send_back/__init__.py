@@ -1,0 +1,1 @@
+"""CONSUMER_SEND_MSG_BACK (docs/broker.md)."""
