@@ -301,7 +301,9 @@ def test_a_reset_holds_until_it_is_taken(tmp_path: Path) -> None:
     table.reset("G", "T", 0, 3)
     table.commit("G", "T", 0, 11)
     assert table.query("G", "T", 0) == 3
+    assert table.has_reset("G", "T", 0)
     assert table.take_reset("G", "T", 0) == 3
+    assert not table.has_reset("G", "T", 0)
     assert table.query("G", "T", 0) == 11
     assert table.take_reset("G", "T", 0) is None
 

@@ -55,6 +55,28 @@ def bodies(result: LiveGetResult) -> list[bytes]:
     return [one.body for one in result.records]
 
 
+def test_heads_and_bytes_of_single_messages(opened: Open) -> None:
+    store = opened()
+    assert store.reads.index_end == (0, 0)
+    put(store, 50)
+    records = store.reads.get("T", 0, 0, 50).records
+    for one in (records[0], records[49]):
+        head = store.reads.head_from("T", 0, one.queue_offset)
+        assert head is not None
+        assert (head.physical_offset, head.store_timestamp) == (
+            one.physical_offset,
+            one.store_timestamp,
+        )
+        raw = store.reads.raw_at(one.physical_offset)
+        assert raw is not None
+        assert record.decode(raw) == one
+    assert store.reads.head_from("T", 0, 50) is None
+    assert store.reads.head_from("U", 0, 0) is None
+    for offset in (-1, 1, records[49].physical_offset + 1, store.log.end, 1 << 62):
+        assert store.reads.raw_at(offset) is None
+    assert store.reads.index_end == (records[49].store_timestamp, records[49].physical_offset)
+
+
 def test_all_forms_have_the_same_messages_over_segments(opened: Open) -> None:
     store = opened()
     put(store, 100)

@@ -70,6 +70,10 @@ class ConsumerOffsetTable:
         self._resets.setdefault(_key(topic, group), {})[queue_id] = offset
         self._set(self._committed, _key(topic, group), queue_id, offset)
 
+    def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        """Say whether there is a reset that the group has not taken yet."""
+        return queue_id in self._resets.get(_key(topic, group), {})
+
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the offset of a reset and forget it, None where there was none."""
         return self._resets.get(_key(topic, group), {}).pop(queue_id, None)

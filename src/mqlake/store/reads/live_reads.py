@@ -20,6 +20,7 @@ from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery, KeyScan
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.scan import Head
 from mqlake.store.lookups import DEFAULT_LIMIT, Lookups
 from mqlake.store.queues import time_range
 from mqlake.store.queues.owned_queues import OwnedQueues
@@ -138,6 +139,23 @@ class LiveReads(Lookups):
         most = self._live.settings.max_filter_message_size // ENTRY_SIZE
         return QueueReading(self._log, self._queues, which, chosen, most)
 
+    def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
+        """Return the head of a queue's first message from a queue offset on, None without any."""
+        self._live.catch_up()
+        view = self._view(topic, queue_id)
+        found = next(view.heads(offset, view.max_offset), None)
+        return found[1] if found else None
+
+    def raw_at(self, physical_offset: int) -> memoryview | None:
+        """Return the bytes of the message that starts at a physical offset, not copied."""
+        if not self.min_offset <= physical_offset < self.max_offset:
+            return None
+        fault, layout = self._log.check(physical_offset)
+        place = self._log.place(physical_offset)
+        if fault or layout is None or place is None:
+            return None
+        return place.view[place.at : place.at + layout.size]
+
     def tail(
         self,
         topic: str,
@@ -168,6 +186,16 @@ class LiveReads(Lookups):
             # What was dispatched and is not in the last file has no keys.
             files[-1] = files[-1]._replace(covered_end=live.dispatcher.position)
         return IndexFiles(files, [])
+
+    @property
+    def index_end(self) -> tuple[int, int]:
+        """Store timestamp (milliseconds) and physical offset of what was indexed last.
+
+        (0, 0) where nothing was.
+        """
+        files = self._live.index.files().files
+        header = files[-1].header if files else None
+        return (header.end_timestamp, header.end_physical_offset) if header else (0, 0)
 
     # Time
 
