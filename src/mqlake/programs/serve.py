@@ -1,0 +1,55 @@
+"""Run a server on an event loop of its own until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+Server = Callable[[], AbstractAsyncContextManager[object]]
+
+_FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+
+_log = logging.getLogger(__name__)
+
+
+def serve(make: Server) -> None:
+    """Enter what `make` returns, on an event loop, and leave it at SIGTERM or SIGINT.
+
+    The loop is uvloop's where that is installed. What goes on is logged to stderr.
+
+    Raises:
+        MqlakeError: the server cannot be started, or does not stop cleanly.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_FORMAT)
+    logging.captureWarnings(capture=True)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_until_told(make))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes uvloop's loops, None where it is not installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _until_told(make: Server) -> None:
+    told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def stop(name: str) -> None:
+        if not told.done():
+            told.set_result(name)
+
+    for number in _STOPS:
+        asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
+    async with make():
+        name = await told
+        _log.info("%s: stopping", name)
+    _log.info("stopped")

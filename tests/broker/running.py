@@ -1,0 +1,86 @@
+"""A broker on free ports, and a client of it, in the event loop of a test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mqlake.broker.broker import Broker
+from mqlake.broker.parts import Parts
+from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
+from mqlake.formats.record import Record
+from mqlake.programs.ports import free_port
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.command import Command, request
+from mqlake.remoting.header import Header
+from mqlake.remoting.headers.send import SendMessageHeaderV2
+
+SMALL = {
+    "mappedFileSizeCommitLog": 1 << 20,
+    "mappedFileSizeConsumeQueue": 2000,
+    "maxHashSlotNum": 100,
+    "maxIndexNum": 400,
+    "brokerName": "broker-a",
+}
+
+
+class Running:
+    """A broker that runs, and one connection to it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.client = RemotingClient()
+
+    @property
+    def parts(self) -> Parts:
+        return self.broker.parts
+
+    @property
+    def address(self) -> str:
+        return self.broker.settings.broker_address
+
+    async def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
+        """Return the response to a request, whatever its code."""
+        return await self.client.request(self.address, request(code, header, body))
+
+    async def send(self, header: SendMessageHeaderV2, body: bytes = b"hello") -> Command:
+        """Return the response to a send."""
+        return await self.ask(RequestCode.SEND_MESSAGE_V2, header, body)
+
+    def records(self, topic: str, queue_id: int = 0) -> list[Record]:
+        """Return what consumers would read of a queue."""
+        self.parts.store.core.tick()
+        return self.parts.store.get(topic, queue_id, 0, 1000).records
+
+
+@asynccontextmanager
+async def running(path: Path, **settings: object) -> AsyncIterator[Running]:
+    """Run a broker on a store in `path`; settings under the names of `broker.conf`."""
+    chosen = SMALL | {
+        "listenPort": free_port(-FAST_PORT_DISTANCE),
+        "storePathRootDir": str(path),
+        **settings,
+    }
+    async with Broker(make_broker_settings(chosen)) as broker:
+        found = Running(broker)
+        try:
+            yield found
+        finally:
+            await found.client.close()
+
+
+def to(topic: str, **fields: object) -> SendMessageHeaderV2:
+    """Return the header of a send."""
+    known: dict[str, object] = {
+        "producer_group": "producers",
+        "topic": topic,
+        "default_topic": "TBW102",
+        "default_topic_queue_nums": 4,
+        "queue_id": 0,
+        "sys_flag": 0,
+        "born_timestamp": 1_700_000_000_000,
+        "flag": 0,
+    }
+    return SendMessageHeaderV2(**(known | fields))  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,194 @@
+"""Sends: what is stored, and what the producer is told."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mqlake.formats.message_batch import encode_batch
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.record import Record
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, Serialization, request
+from mqlake.remoting.headers.send import (
+    SendMessageHeader,
+    SendMessageHeaderV2,
+    SendMessageResponseHeader,
+)
+from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from tests.broker.running import Running, running, to
+
+PROPERTIES = "KEYS\x01order-1\x02UNIQ_KEY\x01ABC\x02TAGS\x01new\x02"
+
+
+def v1(header: SendMessageHeaderV2) -> SendMessageHeader:
+    return SendMessageHeader(**msgspec.structs.asdict(header))
+
+
+def found(answer: Command) -> SendMessageResponseHeader:
+    assert answer.code == ResponseCode.SUCCESS, answer.remark
+    return answer.header(SendMessageResponseHeader)
+
+
+def stored_part(record: Record) -> tuple[object, ...]:
+    return record.topic, record.queue_id, record.body, record.flag, record.properties
+
+
+def test_a_send_is_stored_and_answered(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            header = to("Orders", queue_id=2, flag=7, sys_flag=1, properties=PROPERTIES)
+            header.reconsume_times = 3
+            answer = await broker.send(header, b"body")
+            (record,) = broker.records("Orders", 2)
+
+            told = found(answer)
+            assert told.queue_id == 2
+            assert told.queue_offset == record.queue_offset == 0
+            assert decode_message_id(told.msg_id) == (broker.address, record.physical_offset)
+            assert told.transaction_id == "ABC"
+            assert answer.fields["MSG_REGION"] == "DefaultRegion"
+            assert answer.fields["TRACE_ON"] == "true"
+            assert record.body == b"body"
+            assert (record.flag, record.sys_flag, record.reconsume_times) == (7, 1, 3)
+            assert record.born_timestamp == header.born_timestamp
+            peer = await broker.client.connect(broker.address)
+            assert record.born_host == f"127.0.0.1:{peer.local_port}"
+            assert record.properties == {
+                "KEYS": "order-1",
+                "UNIQ_KEY": "ABC",
+                "TAGS": "new",
+                "CLUSTER": "DefaultCluster",
+                "MSG_REGION": "DefaultRegion",
+                "TRACE_ON": "true",
+            }
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("serialization", Serialization)
+def test_all_ways_to_send_store_the_same(tmp_path: Path, serialization: Serialization) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            header = to("Orders", properties=PROPERTIES)
+            for code, fields in (
+                (RequestCode.SEND_MESSAGE, v1(header)),
+                (RequestCode.SEND_MESSAGE_V2, header),
+            ):
+                command = request(code, fields, b"same")
+                command.serialization = serialization
+                found(await broker.client.request(broker.address, command))
+            first, second = broker.records("Orders")
+            assert stored_part(first) == stored_part(second)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_every_producer_gets_its_own_answer(tmp_path: Path, flush: str) -> None:
+    async def send(broker: Running, number: int) -> None:
+        client = RemotingClient()
+        bodies = [b"%d-%d" % (number, at) for at in range(20)]
+        headers = [to("Orders", queue_id=number % 4) for _ in bodies]
+        commands = map(request, [RequestCode.SEND_MESSAGE_V2] * 20, headers, bodies)
+        answers = await asyncio.gather(
+            *(client.request(broker.address, command) for command in commands)
+        )
+        for body, answer in zip(bodies, answers, strict=True):
+            _, offset = decode_message_id(found(answer).msg_id)
+            record = broker.parts.store.record_at(offset)
+            assert record is not None
+            assert record.body == body
+            assert record.queue_offset == found(answer).queue_offset
+        await client.close()
+
+    async def run() -> None:
+        async with running(tmp_path, flushDiskType=flush) as broker:
+            await asyncio.gather(*(send(broker, number) for number in range(8)))
+            assert sum(len(broker.records("Orders", queue)) for queue in range(4)) == 160
+
+    asyncio.run(run())
+
+
+def test_the_messages_of_a_producer_stay_in_order(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            batch = encode_batch([(0, b"3", b""), (0, b"4", b"")])
+            sends = [
+                broker.send(to("Orders"), b"1"),
+                broker.send(to("Orders"), b"2"),
+                broker.ask(RequestCode.SEND_BATCH_MESSAGE, to("Orders", batch=True), batch),
+                broker.send(to("Orders"), b"5"),
+            ]
+            answers = await asyncio.gather(*sends)
+            assert [found(answer).queue_offset for answer in answers] == [0, 1, 2, 4]
+            bodies = [record.body for record in broker.records("Orders")]
+            assert bodies == [b"1", b"2", b"3", b"4", b"5"]
+
+    asyncio.run(run())
+
+
+def test_a_batch_is_answered_with_all_its_ids(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            body = encode_batch([(1, b"a", b"KEYS\x01x\x02"), (2, b"b", b"")])
+            header = to("Orders", batch=True, queue_id=-1)
+            told = found(await broker.ask(RequestCode.SEND_BATCH_MESSAGE, header, body))
+            records = broker.records("Orders", told.queue_id)
+            assert [record.body for record in records] == [b"a", b"b"]
+            assert told.msg_id.split(",") == [record.message_id for record in records]
+
+    asyncio.run(run())
+
+
+def test_oneway_sends_are_stored_and_not_answered(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            command = request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"oneway")
+            await broker.client.oneway(broker.address, command)
+            command = request(RequestCode.SEND_MESSAGE_V2, to("../x"), b"refused")
+            await broker.client.oneway(broker.address, command)
+            told = found(await broker.send(to("Orders")))
+            assert told.queue_offset == 1
+
+    asyncio.run(run())
+
+
+def test_any_queue_is_a_queue_of_the_topic(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            answers = [await broker.send(to("Orders", queue_id=-1)) for _ in range(20)]
+            assert {found(answer).queue_id for answer in answers} <= set(range(4))
+
+    asyncio.run(run())
+
+
+def test_half_messages_wait_for_their_end(tmp_path: Path) -> None:
+    properties = PROPERTIES + "TRAN_MSG\x01true\x02PGROUP\x01producers\x02"
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await broker.send(to("Orders"))
+            told = found(await broker.send(to("Orders", queue_id=1, properties=properties)))
+            assert told.queue_id == 1
+            assert told.transaction_id == "ABC"
+            assert broker.records("Orders", 1) == []
+            (half,) = broker.records(HALF_TOPIC)
+            assert half.properties["REAL_TOPIC"] == "Orders"
+            assert half.properties["REAL_QID"] == "1"
+
+    asyncio.run(run())
+
+
+def test_half_messages_can_be_forbidden(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path, rejectTransactionMessage=True) as broker:
+            answer = await broker.send(to("Orders", properties="TRAN_MSG\x01true\x02"))
+            assert answer.code == ResponseCode.NO_PERMISSION
+            assert "transaction" in (answer.remark or "")
+
+    asyncio.run(run())
