@@ -128,11 +128,11 @@ def _too_small(settings: StoreSettings) -> str | None:
     )
 
 
-S = TypeVar("S", bound=StoreSettings)
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 @cache
-def _names(kind: type[StoreSettings]) -> dict[str, str]:
+def _names(kind: type[msgspec.Struct]) -> dict[str, str]:
     """Return the names of attributes by those of `broker.conf`."""
     return {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
 
@@ -175,6 +175,11 @@ def read_properties(path: Path) -> dict[str, str]:
         text = path.read_text("utf-8", "replace")
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
+    return parse_properties(text)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return the pairs in lines of `name=value`; see `read_properties`."""
     pairs: dict[str, str] = {}
     for line in text.splitlines():
         name, found, value = line.strip().partition("=")

@@ -1,0 +1,1 @@
+"""A name server: which brokers there are, and where topics are (docs/name-server.md)."""

@@ -1,0 +1,105 @@
+"""Which brokers there are, and when each was heard of last (upstream: `RouteInfoManager`)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from mqlake.formats.config import DataVersion
+from mqlake.remoting.bodies.route import BrokerData
+
+MASTER_ID: Final = 0
+HEARTBEAT_TIMEOUT: Final = 120_000
+"""Milliseconds without a sign of life after which a broker is forgotten, if it says no other."""
+
+
+class BrokerKey(NamedTuple):
+    """One broker process: its cluster, and its "host:port"."""
+
+    cluster: str
+    address: str
+
+
+class Place(NamedTuple):
+    """A broker's place among those of its name."""
+
+    key: BrokerKey
+    name: str
+    id: int
+
+
+class LiveBroker(msgspec.Struct):
+    """What is known of a broker that is alive; times are milliseconds."""
+
+    last_heard: int
+    timeout: int
+    data_version: DataVersion
+    connection: object
+    ha_address: str
+    filter_servers: list[str]
+
+
+class BrokerTable:
+    """Brokers by name and by cluster, and which of them are alive."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, BrokerData] = {}
+        self.clusters: dict[str, set[str]] = {}
+        self.live: dict[BrokerKey, LiveBroker] = {}
+
+    def ensure(self, cluster: str, name: str) -> BrokerData:
+        """Return the brokers of a name, new ones if there are none."""
+        self.clusters.setdefault(cluster, set()).add(name)
+        found = self.by_name.get(name)
+        if found is None:
+            found = self.by_name[name] = BrokerData(cluster, name)
+        return found
+
+    def conflicts(self, place: Place, version: DataVersion) -> bool:
+        """Say whether another broker of this name and id is alive, and of a later state."""
+        known = self.by_name[place.name].broker_addrs.get(place.id)
+        if known is None or known == place.key.address:
+            return False
+        other = self.live.get(BrokerKey(place.key.cluster, known))
+        return other is not None and other.data_version.state_version > version.state_version
+
+    def heard(self, key: BrokerKey, now: int) -> None:
+        """Note a sign of life of a broker, if it is known."""
+        live = self.live.get(key)
+        if live is not None:
+            live.last_heard = now
+
+    def remove(self, place: Place) -> bool:
+        """Forget a broker; say whether it was the last one of its name."""
+        key, name, _ = place
+        self.live.pop(key, None)
+        data = self.by_name.get(name)
+        if data is None:
+            return False
+        data.broker_addrs = {i: a for i, a in data.broker_addrs.items() if a != key.address}
+        if data.broker_addrs:
+            return False
+        del self.by_name[name]
+        names = self.clusters.get(key.cluster, set())
+        names.discard(name)
+        if not names:
+            self.clusters.pop(key.cluster, None)
+        return True
+
+    def place_of(self, key: BrokerKey) -> Place | None:
+        """Return name and id of a broker, None where it is not known."""
+        for data in self.by_name.values():
+            if data.cluster == key.cluster:
+                for broker_id, address in data.broker_addrs.items():
+                    if address == key.address:
+                        return Place(key, data.broker_name, broker_id)
+        return None
+
+    def silent(self, now: int) -> list[BrokerKey]:
+        """Return the brokers that were not heard of for too long."""
+        return [key for key, live in self.live.items() if live.last_heard + live.timeout < now]
+
+    def on_connection(self, connection: object) -> list[BrokerKey]:
+        """Return the brokers that registered over a connection last."""
+        return [key for key, live in self.live.items() if live.connection is connection]

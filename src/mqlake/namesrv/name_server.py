@@ -1,0 +1,76 @@
+"""A name server on one event loop (upstream: `NamesrvController`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from mqlake.namesrv.requests.brokers import BrokerRequests
+from mqlake.namesrv.requests.configuration import ConfigurationRequests
+from mqlake.namesrv.requests.topics import TopicRequests
+from mqlake.namesrv.settings import NamesrvSettings, make_namesrv_settings
+from mqlake.namesrv.state import State
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.limits import Limits
+from mqlake.remoting.server import RemotingServer
+from mqlake.storage.clock import Clock, SystemClock
+
+_log: Final = logging.getLogger("mqlake.namesrv")
+
+
+class NameServer:
+    """Tells clients where topics are, as brokers register them.
+
+    Args:
+        settings: as they are, a mapping of upstream's names, or the path of a file of them.
+        clock: what the time of registrations and heartbeats is taken from.
+    """
+
+    def __init__(
+        self,
+        settings: NamesrvSettings | Mapping[str, object] | str | os.PathLike[str] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
+        families = BrokerRequests(state), TopicRequests(state), ConfigurationRequests(state)
+        handlers = {code: h for family in families for code, h in family.handlers().items()}
+        limits = Limits(idle=state.settings.server_channel_max_idle_time_seconds)
+        self._server = RemotingServer(handlers, limits)
+        self._scan: asyncio.TimerHandle | None = None
+
+    @property
+    def settings(self) -> NamesrvSettings:
+        """The settings as they are now."""
+        return self._state.settings
+
+    async def start(self) -> int:
+        """Listen on `bindAddress` and `listenPort` (0: any that is free); return the port.
+
+        Raises:
+            MqlakeError: the address cannot be listened on, or the KV file not read.
+        """
+        self._state.kv.load()
+        settings = self.settings
+        port = await self._server.start(settings.bind_address, settings.listen_port)
+        self._scan_later()
+        _log.info("name server listens on %s:%d", settings.bind_address, port)
+        return port
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        if self._scan is not None:
+            self._scan.cancel()
+        await self._server.stop()
+
+    def _scan_later(self) -> None:
+        seconds = max(self.settings.scan_not_active_broker_interval, 10) / 1000
+        self._scan = asyncio.get_running_loop().call_later(seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._scan_later()
+        for broker in self._state.routes.expire(self._state.clock.milliseconds()):
+            if isinstance(broker.connection, Peer):
+                broker.connection.close()

@@ -1,0 +1,4 @@
+"""Requests to a name server, a family a file.
+
+Upstream: `DefaultRequestProcessor`, `ClientRequestProcessor`.
+"""

@@ -1,0 +1,156 @@
+"""Brokers come, show that they are alive, and go; and who asks for them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+from mqlake.formats.config import DataVersion
+from mqlake.namesrv.broker_table import BrokerKey, Place
+from mqlake.namesrv.kv_config import ORDERED_TOPICS
+from mqlake.namesrv.routes import Registration
+from mqlake.namesrv.state import State
+from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs, decode_register
+from mqlake.remoting.bodies.route import (
+    BrokerMemberGroup,
+    BrokerMemberGroupBody,
+    ClusterInfo,
+    KVTable,
+)
+from mqlake.remoting.body import decode_body, encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Handler
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.namesrv import (
+    AddWritePermResponseHeader,
+    BrokerHeartbeatHeader,
+    BrokerNameHeader,
+    GetBrokerMemberGroupHeader,
+    QueryDataVersionHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerHeader,
+    RegisterBrokerResponseHeader,
+    UnregisterBrokerHeader,
+    WipeWritePermResponseHeader,
+)
+
+_ZONE = "__ZONE_NAME"
+_V3_0_11 = 37
+"""The version from which on the body of REGISTER_BROKER is more than topics."""
+
+
+class BrokerRequests:
+    """Serves brokers, and questions about them."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._routes = state.routes
+        self._connections: set[Peer] = set()
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return the handlers by request code."""
+        return {
+            RequestCode.REGISTER_BROKER: self._register,
+            RequestCode.UNREGISTER_BROKER: self._unregister,
+            RequestCode.BROKER_HEARTBEAT: self._heartbeat,
+            RequestCode.QUERY_DATA_VERSION: self._query_data_version,
+            RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
+            RequestCode.GET_BROKER_MEMBER_GROUP: self._member_group,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self._wipe_write,
+            RequestCode.ADD_WRITE_PERM_OF_BROKER: self._add_write,
+        }
+
+    def _register(self, peer: Peer, request: Command) -> Command:
+        header = request.header(RegisterBrokerHeader)
+        if header.body_crc32 and zlib.crc32(request.body) & 0x7FFFFFFF != header.body_crc32:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        key = BrokerKey(header.cluster_name, header.broker_addr)
+        new = Registration(
+            Place(key, header.broker_name, header.broker_id),
+            header.ha_server_addr,
+            request.fields.get(_ZONE),
+            header.heartbeat_timeout_millis,
+            header.enable_acting_master,
+            _body(request, compressed=header.compressed),
+            peer,
+        )
+        state = self._state
+        master = self._routes.register(new, state.settings, state.clock.milliseconds())
+        if master is None:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        self._watch(peer)
+        body = b""
+        if state.settings.return_order_topic_config_to_broker:
+            ordered = state.kv.namespace(ORDERED_TOPICS)
+            body = b"" if ordered is None else encode_body(KVTable(ordered))
+        found = RegisterBrokerResponseHeader(
+            ha_server_addr=master.ha_address or None, master_addr=master.address or None
+        )
+        return response(request, header=found, body=body)
+
+    def _watch(self, peer: Peer) -> None:
+        """Forget a broker as soon as its connection is closed."""
+        if peer not in self._connections:
+            self._connections.add(peer)
+            peer.on_close(self._lost)
+
+    def _lost(self, peer: Peer) -> None:
+        self._connections.discard(peer)
+        self._routes.lose(peer)
+
+    def _unregister(self, _: Peer, request: Command) -> Command:
+        header = request.header(UnregisterBrokerHeader)
+        key = BrokerKey(header.cluster_name, header.broker_addr)
+        self._routes.unregister(Place(key, header.broker_name, header.broker_id))
+        return response(request)
+
+    def _heartbeat(self, _: Peer, request: Command) -> Command:
+        header = request.header(BrokerHeartbeatHeader)
+        self._heard(header.cluster_name, header.broker_addr)
+        return response(request)
+
+    def _query_data_version(self, _: Peer, request: Command) -> Command:
+        header = request.header(QueryDataVersionHeader)
+        version = decode_body(DataVersion, request.body)
+        key = BrokerKey(header.cluster_name, header.broker_addr)
+        changed = self._routes.has_changed(key, version)
+        self._heard(*key)
+        live = self._routes.brokers.live.get(key)
+        body = b"" if live is None else encode_body(live.data_version)
+        return response(request, header=QueryDataVersionResponseHeader(changed=changed), body=body)
+
+    def _heard(self, cluster: str, address: str) -> None:
+        self._routes.brokers.heard(BrokerKey(cluster, address), self._state.clock.milliseconds())
+
+    def _cluster_info(self, _: Peer, request: Command) -> Command:
+        brokers = self._routes.brokers
+        clusters = {cluster: sorted(names) for cluster, names in brokers.clusters.items()}
+        return response(request, body=encode_body(ClusterInfo(brokers.by_name, clusters)))
+
+    def _member_group(self, _: Peer, request: Command) -> Command:
+        header = request.header(GetBrokerMemberGroupHeader)
+        data = self._routes.brokers.by_name.get(header.broker_name)
+        group = BrokerMemberGroup(
+            header.cluster_name, header.broker_name, data.broker_addrs if data else {}
+        )
+        return response(request, body=encode_body(BrokerMemberGroupBody(group)))
+
+    def _wipe_write(self, _: Peer, request: Command) -> Command:
+        name = request.header(BrokerNameHeader).broker_name
+        count = self._routes.topics.wipe_write(name)
+        return response(request, header=WipeWritePermResponseHeader(wipe_topic_count=count))
+
+    def _add_write(self, _: Peer, request: Command) -> Command:
+        name = request.header(BrokerNameHeader).broker_name
+        count = self._routes.topics.add_write(name)
+        return response(request, header=AddWritePermResponseHeader(add_topic_count=count))
+
+
+def _body(request: Command, *, compressed: bool) -> RegisterBody:
+    if request.version >= _V3_0_11:
+        return decode_register(request.body, compressed=compressed)
+    if not request.body:
+        return RegisterBody()
+    return RegisterBody(decode_body(TopicConfigs, request.body))

@@ -1,0 +1,100 @@
+"""KV configuration, and the name server's own settings."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from mqlake.errors import StoreError
+from mqlake.namesrv.kv_config import keep
+from mqlake.namesrv.settings import FIXED, as_properties, changed
+from mqlake.namesrv.state import State
+from mqlake.remoting.bodies.route import KVTable
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Handler
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.namesrv import (
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceHeader,
+    KVConfigHeader,
+    PutKVConfigHeader,
+)
+from mqlake.store.settings import parse_properties
+
+_log: Final = logging.getLogger("mqlake.namesrv")
+
+
+class ConfigurationRequests:
+    """Serves what administrators set."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._kv = state.kv
+        self._writing = asyncio.Lock()
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return the handlers by request code."""
+        return {
+            RequestCode.PUT_KV_CONFIG: self._put,
+            RequestCode.GET_KV_CONFIG: self._get,
+            RequestCode.DELETE_KV_CONFIG: self._delete,
+            RequestCode.GET_KVLIST_BY_NAMESPACE: self._namespace,
+            RequestCode.GET_NAMESRV_CONFIG: self._settings,
+            RequestCode.UPDATE_NAMESRV_CONFIG: self._update,
+        }
+
+    async def _put(self, _: Peer, request: Command) -> Command:
+        header = request.header(PutKVConfigHeader)
+        await self._kv.put(header.namespace, header.key, header.value)
+        return response(request)
+
+    def _get(self, _: Peer, request: Command) -> Command:
+        header = request.header(KVConfigHeader)
+        value = self._kv.get(header.namespace, header.key)
+        if value is None:
+            raise RemotingError(
+                ResponseCode.QUERY_NOT_FOUND,
+                f"No config item, Namespace: {header.namespace} Key: {header.key}",
+            )
+        return response(request, header=GetKVConfigResponseHeader(value=value))
+
+    async def _delete(self, _: Peer, request: Command) -> Command:
+        header = request.header(KVConfigHeader)
+        await self._kv.delete(header.namespace, header.key)
+        return response(request)
+
+    def _namespace(self, _: Peer, request: Command) -> Command:
+        namespace = request.header(GetKVListByNamespaceHeader).namespace
+        table = self._kv.namespace(namespace)
+        if table is None:
+            raise RemotingError(
+                ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace}"
+            )
+        return response(request, body=encode_body(KVTable(table)))
+
+    def _settings(self, _: Peer, request: Command) -> Command:
+        return response(request, body=self._text())
+
+    async def _update(self, peer: Peer, request: Command) -> Command:
+        values = parse_properties(bytes(request.body).decode("utf-8", "replace"))
+        settings = self._state.settings
+        if not (FIXED | set(settings.config_black_list.split(";"))).isdisjoint(values):
+            raise RemotingError(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+        try:
+            self._state.settings = changed(settings, values)
+        except StoreError as error:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        _log.info("%s changed settings: %s", peer.address, ", ".join(values))
+        if settings.config_store_path:
+            async with self._writing:
+                await asyncio.to_thread(keep, settings.config_store_path, self._text())
+        return response(request)
+
+    def _text(self) -> bytes:
+        pairs = as_properties(self._state.settings).items()
+        return "".join(f"{name}={value}\n" for name, value in pairs).encode()

@@ -1,0 +1,123 @@
+"""Where topics are, which there are, and what is registered or deleted one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import UNSET
+
+from mqlake.namesrv.kv_config import ORDERED_TOPICS
+from mqlake.namesrv.state import State
+from mqlake.namesrv.topic_table import UNIT, UNIT_SUBSCRIPTION
+from mqlake.remoting.bodies.route import TopicList, TopicRouteData
+from mqlake.remoting.body import decode_body, encode_body, encode_unquoted
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Handler
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.namesrv import (
+    DeleteTopicInNamesrvHeader,
+    GetRouteInfoHeader,
+    GetTopicsByClusterHeader,
+    TopicHeader,
+)
+
+V4_9_4: Final = 401
+"""The version from which on clients read integer keys in quotes."""
+
+
+class TopicRequests:
+    """Serves questions about topics."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._routes = state.routes
+        self._topics = state.routes.topics
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return the handlers by request code."""
+        return {
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
+            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._all,
+            RequestCode.GET_TOPICS_BY_CLUSTER: self._by_cluster,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self._system,
+            RequestCode.GET_UNIT_TOPIC_LIST: self._unit,
+            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self._unit_subscription,
+            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self._unit_subscription_only,
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV: self._register,
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: self._delete,
+        }
+
+    def _route(self, _: Peer, request: Command) -> Command:
+        header, settings = request.header(GetRouteInfoHeader), self._state.settings
+        age = self._state.clock.milliseconds() - self._state.started
+        if settings.need_wait_for_service and age < settings.wait_seconds_for_service * 1000:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "name server not ready")
+        route = self._routes.find(header.topic, settings)
+        if route is None:
+            raise RemotingError(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"No topic route info in name server for the topic: {header.topic}",
+            )
+        if settings.order_message_enable:
+            route.order_topic_conf = self._state.kv.get(ORDERED_TOPICS, header.topic) or UNSET
+        quoted = request.version >= V4_9_4 or header.accept_standard_json_only
+        return response(request, body=encode_body(route) if quoted else encode_unquoted(route))
+
+    def _all(self, _: Peer, request: Command) -> Command:
+        if not self._state.settings.enable_all_topic_list:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "disable")
+        return _list(request, self._topics.queues)
+
+    def _by_cluster(self, _: Peer, request: Command) -> Command:
+        self._check_lists()
+        cluster = request.header(GetTopicsByClusterHeader).cluster
+        names = self._routes.brokers.clusters.get(cluster, set())
+        return _list(request, self._topics.on(names))
+
+    def _system(self, _: Peer, request: Command) -> Command:
+        """Answer the names that brokers make topics of: clusters and broker names."""
+        brokers = self._routes.brokers
+        names: list[str] = []
+        for cluster, on in brokers.clusters.items():
+            names += cluster, *sorted(on)
+        addresses = (a for data in brokers.by_name.values() for a in data.broker_addrs.values())
+        return response(request, body=encode_body(TopicList(names, next(addresses, UNSET))))
+
+    def _unit(self, _: Peer, request: Command) -> Command:
+        self._check_lists()
+        return _list(request, self._topics.flagged(UNIT))
+
+    def _unit_subscription(self, _: Peer, request: Command) -> Command:
+        self._check_lists()
+        return _list(request, self._topics.flagged(UNIT_SUBSCRIPTION))
+
+    def _unit_subscription_only(self, _: Peer, request: Command) -> Command:
+        self._check_lists()
+        return _list(request, self._topics.flagged(UNIT_SUBSCRIPTION, UNIT))
+
+    def _register(self, _: Peer, request: Command) -> Command:
+        topic = request.header(TopicHeader).topic
+        if request.body:
+            route = decode_body(TopicRouteData, request.body)
+            self._routes.register_topic(topic, route.queue_datas)
+        return response(request)
+
+    def _delete(self, _: Peer, request: Command) -> Command:
+        header = request.header(DeleteTopicInNamesrvHeader)
+        if header.cluster_name:
+            for name in self._routes.brokers.clusters.get(header.cluster_name, set()):
+                self._topics.forget(header.topic, name)
+        else:
+            self._topics.delete(header.topic)
+        return response(request)
+
+    def _check_lists(self) -> None:
+        if not self._state.settings.enable_topic_list:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "disable")
+
+
+def _list(request: Command, topics: Iterable[str]) -> Command:
+    return response(request, body=encode_body(TopicList(list(topics))))

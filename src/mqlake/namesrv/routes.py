@@ -1,0 +1,196 @@
+"""Brokers and topics together: register, unregister, expire, look up.
+
+Upstream: `RouteInfoManager`. Does no I/O; whoever calls says what time it is, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.topics import PERM_WRITE
+from mqlake.namesrv.broker_table import (
+    HEARTBEAT_TIMEOUT,
+    MASTER_ID,
+    BrokerKey,
+    BrokerTable,
+    LiveBroker,
+    Place,
+)
+from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.namesrv.topic_table import TopicTable
+from mqlake.remoting.bodies.register import RegisterBody
+from mqlake.remoting.bodies.route import BrokerData, QueueData, TopicRouteData
+
+_log: Final = logging.getLogger("mqlake.namesrv")
+
+_MEMBER_GROUP_TOPIC: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Prefix of the topics that slaves find each other by; they never see an acting master."""
+
+
+class Registration(NamedTuple):
+    """What a broker says when it registers. `acting_master`: None from releases before 5."""
+
+    place: Place
+    ha_address: str
+    zone: str | None
+    timeout: int | None
+    acting_master: bool | None
+    body: RegisterBody
+    connection: object
+
+
+class Master(NamedTuple):
+    """Where a slave finds its master; "" where there is none."""
+
+    address: str = ""
+    ha_address: str = ""
+
+
+class Routes:
+    """All that a name server knows of brokers and topics."""
+
+    def __init__(self) -> None:
+        self.brokers = BrokerTable()
+        self.topics = TopicTable()
+
+    def register(self, new: Registration, settings: NamesrvSettings, now: int) -> Master | None:
+        """Take a broker in, or what has changed of it; return its master.
+
+        None: one topic alone was registered by a broker that is not known yet.
+        """
+        place, topics = new.place, new.body.topic_config_serialize_wrapper
+        key, name, broker_id = place
+        data = self.brokers.ensure(key.cluster, name)
+        data.enable_acting_master = bool(new.acting_master)
+        data.zone_name = UNSET if new.zone is None else new.zone
+        # a slave that became the master has one address under two ids for a moment
+        data.broker_addrs = {
+            i: a for i, a in data.broker_addrs.items() if a != key.address or i == broker_id
+        }
+        if self.brokers.conflicts(place, topics.data_version):
+            _log.warning("%s: another broker %s with id %d is alive", key.address, name, broker_id)
+            self.brokers.live.pop(key, None)
+            return Master()
+        is_first = broker_id not in data.broker_addrs
+        if is_first and len(topics.topic_config_table) == 1:
+            self._forget_if_empty(place)
+            return None
+        data.broker_addrs[broker_id] = key.address
+        is_prime_slave = new.acting_master is not None and broker_id == min(data.broker_addrs)
+        if broker_id == MASTER_ID or is_prime_slave:
+            self._take_topics(new, settings, is_first=is_first)
+        if key not in self.brokers.live:
+            _log.info("broker %s came: %s, id %d, %s", name, key.address, broker_id, key.cluster)
+        self.brokers.live[key] = LiveBroker(
+            now,
+            HEARTBEAT_TIMEOUT if new.timeout is None else new.timeout,
+            topics.data_version,
+            new.connection,
+            new.ha_address,
+            new.body.filter_server_list,
+        )
+        return self._master(key, data) if broker_id != MASTER_ID else Master()
+
+    def unregister(self, place: Place) -> None:
+        """Forget a broker, and its topics if it was the last one of its name."""
+        _log.info("broker %s is gone: %s", place.name, place.key.address)
+        if self.brokers.remove(place):
+            self.topics.forget_broker(place.name)
+            return
+        data = self.brokers.by_name.get(place.name)
+        if data is not None and data.enable_acting_master and MASTER_ID not in data.broker_addrs:
+            self.topics.wipe_write(place.name)
+
+    def lose(self, connection: object) -> None:
+        """Forget the brokers whose connection is closed."""
+        self._forget(self.brokers.on_connection(connection))
+
+    def expire(self, now: int) -> list[LiveBroker]:
+        """Forget the brokers that were silent for too long; return them."""
+        keys = self.brokers.silent(now)
+        expired = [self.brokers.live[key] for key in keys]
+        for key, live in zip(keys, expired, strict=True):
+            _log.warning("broker %s was silent for over %d ms", key.address, live.timeout)
+        self._forget(keys)
+        return expired
+
+    def has_changed(self, key: BrokerKey, version: DataVersion) -> bool:
+        """Say whether a broker's topics may be others than those it registered."""
+        live = self.brokers.live.get(key)
+        return live is None or live.data_version != version
+
+    def register_topic(self, topic: str, queues: list[QueueData]) -> None:
+        """Take one topic of brokers that are known; otherwise nothing."""
+        if all(data.broker_name in self.brokers.by_name for data in queues):
+            for data in queues:
+                self.topics.put(topic, data)
+
+    def find(self, topic: str, settings: NamesrvSettings) -> TopicRouteData | None:
+        """Return where a topic is, None where it is not known."""
+        queues = self.topics.queues.get(topic, {})
+        brokers = [
+            msgspec.structs.replace(self.brokers.by_name[name])
+            for name in queues
+            if name in self.brokers.by_name
+        ]
+        if not brokers:
+            return None
+        route = TopicRouteData(list(queues.values()), brokers)
+        route.topic_queue_mapping_by_broker = self.topics.mappings.get(topic, UNSET)
+        route.filter_server_table = {
+            address: live.filter_servers
+            for data in brokers
+            for address in data.broker_addrs.values()
+            if (live := self.brokers.live.get(BrokerKey(data.cluster, address)))
+            and live.filter_servers
+        }
+        if settings.support_acting_master and not topic.startswith(_MEMBER_GROUP_TOPIC):
+            for data in brokers:
+                _let_slave_act(data, queues[data.broker_name])
+        return route
+
+    def _take_topics(self, new: Registration, settings: NamesrvSettings, *, is_first: bool) -> None:
+        name, topics = new.place.name, new.body.topic_config_serialize_wrapper
+        table, mappings = topics.topic_config_table, topics.topic_queue_mapping_info_map
+        if settings.delete_topic_with_broker_registration and not mappings:
+            self.topics.keep_only(name, table)
+        is_changed = is_first or self.has_changed(new.place.key, topics.data_version)
+        read_only = bool(new.acting_master) and new.place.id != MASTER_ID
+        for topic in table.values():
+            if is_changed or not self.topics.has(topic.topic_name, name):
+                self.topics.register(name, topic, read_only=read_only)
+        if is_changed:
+            for topic, mapping in mappings.items():
+                self.topics.mappings.setdefault(topic, {})[mapping.bname] = mapping
+
+    def _master(self, key: BrokerKey, data: BrokerData) -> Master:
+        address = data.broker_addrs.get(MASTER_ID, "")
+        live = self.brokers.live.get(BrokerKey(key.cluster, address))
+        return Master(address, live.ha_address) if live else Master()
+
+    def _forget(self, keys: list[BrokerKey]) -> None:
+        for key in keys:
+            place = self.brokers.place_of(key)
+            if place is None:
+                self.brokers.live.pop(key, None)
+            else:
+                self.unregister(place)
+
+    def _forget_if_empty(self, place: Place) -> None:
+        if not self.brokers.by_name[place.name].broker_addrs:
+            self.brokers.remove(place)
+
+
+def _let_slave_act(data: BrokerData, queues: QueueData) -> None:
+    """Show the slave of the smallest id as the master, if that is gone and nothing is written."""
+    addresses = data.broker_addrs
+    if not data.enable_acting_master or MASTER_ID in addresses or queues.perm & PERM_WRITE:
+        return
+    first = min(addresses)
+    others = {i: address for i, address in addresses.items() if i != first}
+    data.broker_addrs = {**others, MASTER_ID: addresses[first]}

@@ -1,0 +1,87 @@
+"""Settings of a name server, under upstream's names (`NamesrvConfig`, `NettyServerConfig`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from mqlake.store.settings import settings_of
+
+
+class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What a name server keeps where, and what it answers. Times are milliseconds."""
+
+    bind_address: str = "0.0.0.0"  # noqa: S104 (as upstream)
+    listen_port: int = 9876
+    server_channel_max_idle_time_seconds: int = 120
+    kv_config_path: str = ""
+    """File of the KV configuration; "" keeps it in memory only."""
+    config_store_path: str = ""
+    """File that gets these settings when UPDATE_NAMESRV_CONFIG changes them; "" for none."""
+    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
+    """Settings that UPDATE_NAMESRV_CONFIG may not change, besides those that are always in it."""
+    order_message_enable: bool = False
+    """Whether route information tells which queues an ordered topic has on each broker."""
+    return_order_topic_config_to_broker: bool = True
+    scan_not_active_broker_interval: int = 5000
+    support_acting_master: bool = False
+    """Whether the slave of the smallest id stands in for a master that is gone."""
+    enable_all_topic_list: bool = True
+    enable_topic_list: bool = True
+    need_wait_for_service: bool = False
+    wait_seconds_for_service: int = 45
+    """Seconds after the start in which no route is told, if `needWaitForService`."""
+    delete_topic_with_broker_registration: bool = False
+    """Whether a topic that a broker no longer registers is forgotten."""
+
+
+FIXED = frozenset(
+    ("bindAddress", "listenPort", "configBlackList", "configStorePath", "kvConfigPath")
+)
+"""Settings that never change while a name server runs."""
+
+
+def make_namesrv_settings(
+    values: NamesrvSettings | Mapping[str, object] | str | os.PathLike[str] | None,
+) -> NamesrvSettings:
+    """Return settings from a mapping (upstream's names or the attributes') or a file.
+
+    A file is also where later changes are kept, as upstream does with the one given by `-c`.
+    Names that mqlake does not know warn, and are left alone.
+
+    Raises:
+        StoreError: a value that its setting cannot have, or a file that cannot be read.
+    """
+    settings = settings_of(NamesrvSettings, values)
+    if isinstance(values, (str, os.PathLike)) and not settings.config_store_path:
+        path = str(Path(values).absolute())
+        return msgspec.structs.replace(settings, config_store_path=path)
+    return settings
+
+
+def changed(settings: NamesrvSettings, values: Mapping[str, str]) -> NamesrvSettings:
+    """Return settings with other values for those of upstream's names that are known.
+
+    Raises:
+        StoreError: a value that its setting cannot have.
+    """
+    present = as_properties(settings)
+    known = {name: value for name, value in values.items() if name in present}
+    return settings_of(NamesrvSettings, {**present, **known})
+
+
+def as_properties(settings: NamesrvSettings) -> dict[str, str]:
+    """Return settings as texts by upstream's names, in alphabetical order."""
+    values = cast("dict[str, object]", msgspec.to_builtins(settings))
+    texts = {name: _text(value) for name, value in values.items()}
+    return dict(sorted(texts.items()))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
