@@ -18,8 +18,10 @@ class PeerError(Exception):
 class Peer:
     """A child process. A request is words joined by tabs; an answer is a JSON object a line."""
 
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
-        """Start `command`; what it says on stderr goes to the file `log`."""
+    def __init__(
+        self, name: str, command: Sequence[str], log: Path, directory: Path = ROOT
+    ) -> None:
+        """Start `command` in `directory`; what it says on stderr goes to the file `log`."""
         self.name = name
         self._log = log
         with log.open("wb") as errors:
@@ -30,7 +32,7 @@ class Peer:
                 stderr=errors,
                 text=True,
                 encoding="utf-8",
-                cwd=ROOT,
+                cwd=directory,
             )
 
     @property

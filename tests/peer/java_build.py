@@ -21,21 +21,23 @@ class JavaMissingError(Exception):
     """No Java program can be built here; the message is one line that says why."""
 
 
-def build(source: Path) -> str:
+def build(source: Path, version: str | None = None) -> str:
     """Compile the program in `source` if that has not been done; return its class path.
+
+    `version` stands for the property `peer.version` of its pom.xml.
 
     Raises:
         JavaMissingError: no Java compiler, no Maven, or no registry to fetch jars from.
         CalledProcessError: Maven or the compiler refused the program.
     """
-    output = BUILD / source.name
+    output = BUILD / (f"{source.name}-{version}" if version else source.name)
     libraries, classes, stamp = output / "jars", output / "classes", output / "built"
     output.mkdir(parents=True, exist_ok=True)
     with (output / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         digest = _digest(source)
         if not stamp.exists() or stamp.read_text() != digest:
-            _fetch(source / "pom.xml", libraries)
+            _fetch(source / "pom.xml", libraries, version)
             _compile(source, libraries, classes)
             stamp.write_text(digest)
     return f"{classes}:{source}:{libraries}/*"  # resources lie beside the sources
@@ -58,11 +60,13 @@ def _digest(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _fetch(pom: Path, jars: Path) -> None:
+def _fetch(pom: Path, jars: Path, version: str | None) -> None:
     if shutil.which("mvn") is None:
         raise JavaMissingError("mvn is not installed (apt-get install maven)")
     command = ["mvn", "-q", "-B", "-f", str(pom), f"{PLUGIN}:copy-dependencies"]
     options = ["-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
+    if version:
+        options.append(f"-Dpeer.version={version}")
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
         reason = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr)

@@ -1,0 +1,60 @@
+"""Stock RocketMQ clients and mqadmin in one JVM, against any name server.
+
+The classes in `rocketmq_client/` do what is asked; they are compiled once for each release.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peer import Peer
+
+from tests.peer.java_build import build, jars
+
+SOURCE = Path(__file__).parent / "rocketmq_client"
+EXAMPLES = Path(__file__).parent / "rocketmq_examples"
+NEWEST, NEWEST_4 = "5.5.0", "4.9.8"
+
+REBALANCE = {NEWEST: 600_000, NEWEST_4: 1000}
+"""Milliseconds between rebalances that nobody asked for: 5.x must be told by the broker, 4.9 has
+to try again where the lock of a queue is not free yet."""
+
+
+class Clients:
+    """A JVM with the clients of one release."""
+
+    def __init__(self, directory: Path, version: str = NEWEST) -> None:
+        """Start it; what it writes goes to `directory`.
+
+        Raises:
+            JavaMissingError: it cannot be built.
+        """
+        path = build(SOURCE, version)
+        if version == NEWEST:
+            path += "".join(f":{jar}" for jar in jars(EXAMPLES).glob("rocketmq-example*.jar"))
+        properties = {
+            "user.home": directory,
+            "java.io.tmpdir": directory,
+            "rocketmq.client.logUseSlf4j": "false",
+            "rocketmq.client.rebalance.waitInterval": REBALANCE[version],
+        }
+        options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        options += [f"-D{name}={value}" for name, value in properties.items()]
+        command = ["java", *options, "-cp", path, "Peer"]
+        self._jvm = Peer(f"clients {version}", command, directory / "clients.stderr", directory)
+
+    def close(self) -> None:
+        """Stop the JVM."""
+        self._jvm.close()
+
+    def mqadmin(self, names: str, commands: Sequence[Sequence[str]]) -> list[str]:
+        """Run commands of mqadmin, all at a time; return what each printed."""
+        commands = [[*command, "-n", names] for command in commands]
+        return self._jvm.ask("mqadmin", names, json.dumps(commands))["printed"]
+
+    def features(self, names: str, topics: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        """Run features, each on the topic beside it, all at a time; return what happened."""
+        return self._jvm.ask("features", names, json.dumps(list(topics.items())))

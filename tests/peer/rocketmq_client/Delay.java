@@ -1,0 +1,42 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
+
+/** Delay levels, and the times of 5.x in three units; a level of a minute that can be taken back. */
+final class Delay implements Features.Feature {
+    @Override
+    public Map<String, ?> run(Rig rig) throws Exception {
+        rig.awaitTopic(4);
+        var collected = new Collected();
+        var consumer = rig.consumer("G_" + rig.topic);
+        consumer.subscribe(rig.topic, "*");
+        collected.listen(consumer);
+        consumer.start();
+        List<Map<String, ?>> sent = new ArrayList<>();
+        for (int level = 0; level < 3; level++) {
+            Message message = rig.message("level " + level);
+            message.setDelayTimeLevel(level);
+            sent.add(send(rig, message));
+        }
+        sent.add(send(rig, timer(rig, "TIMER_DELAY_MS", 3500)));
+        sent.add(send(rig, timer(rig, "TIMER_DELAY_SEC", 4)));
+        sent.add(send(rig, timer(rig, "TIMER_DELIVER_MS", System.currentTimeMillis() + 4500)));
+        collected.await(sent.size());
+        return Map.of("sent", sent, "consumed", collected.all());
+    }
+
+    private static Message timer(Rig rig, String property, long value) {
+        Message message = rig.message(property);
+        MessageAccessor.putProperty(message, property, Long.toString(value));
+        return message;
+    }
+
+    private static Map<String, ?> send(Rig rig, Message message) throws Exception {
+        String body = new String(message.getBody());
+        long at = System.currentTimeMillis();
+        String status = rig.producer().send(message).getSendStatus().name();
+        return Map.of("body", body, "at", at, "status", status);
+    }
+}

@@ -1,0 +1,73 @@
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** Lite pull, subscribed with offsets committed by hand, and assigned with a seek. */
+final class LitePull implements Features.Feature {
+    private static final int COUNT = 40;
+
+    @Override
+    public Map<String, ?> run(Rig rig) throws Exception {
+        rig.awaitTopic(4);
+        String group = "G_" + rig.topic;
+        Map<String, Object> answer = new LinkedHashMap<>();
+        send(rig, "old");
+        var first = subscribed(rig, group);
+        answer.put("first", poll(first, COUNT));
+        first.commitSync();
+        List<Long> committed = new ArrayList<>();
+        for (MessageQueue queue : first.fetchMessageQueues(rig.topic)) {
+            Rig.until("a commit", () -> first.committed(queue) == COUNT / 4);
+            committed.add(first.committed(queue));
+        }
+        answer.put("committed", committed);
+        first.shutdown();
+        send(rig, "new");
+        var second = subscribed(rig, group);
+        answer.put("second", poll(second, COUNT));
+
+        var third = rig.litePull("A_" + rig.topic);
+        third.setAutoCommit(false);
+        third.start();
+        Collection<MessageQueue> queues = third.fetchMessageQueues(rig.topic);
+        third.assign(queues);
+        for (MessageQueue queue : queues) {
+            third.seek(queue, COUNT / 4 - 1);
+        }
+        answer.put("sought", poll(third, COUNT + 4));
+        return answer;
+    }
+
+    private static DefaultLitePullConsumer subscribed(Rig rig, String group) throws Exception {
+        var consumer = rig.litePull(group);
+        consumer.setAutoCommit(false);
+        consumer.subscribe(rig.topic, "*");
+        consumer.start();
+        return consumer;
+    }
+
+    private static void send(Rig rig, String what) throws Exception {
+        var queues = rig.producer().fetchPublishMessageQueues(rig.topic);
+        for (int number = 0; number < COUNT; number++) {
+            rig.producer().send(rig.message(what + " " + number), queues.get(number % 4));
+        }
+    }
+
+    private static Set<String> poll(DefaultLitePullConsumer consumer, int count) throws Exception {
+        Set<String> bodies = new HashSet<>();
+        Rig.until("lite pull", () -> {
+            for (MessageExt message : consumer.poll(500)) {
+                bodies.add(Rig.body(message));
+            }
+            return bodies.size() >= count;
+        });
+        return bodies;
+    }
+}

@@ -1,0 +1,110 @@
+"""A name server and a broker of the real RocketMQ in one JVM, on free ports of this machine."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.peer.java_build import build
+from tests.peer.rocketmq_store import OPENED
+
+SOURCE = Path(__file__).parent / "rocketmq_cluster"
+STOP = 60
+"""Seconds."""
+
+
+class Cluster:
+    """A cluster on a store directory, from `start` to `stop`.
+
+    Attributes:
+        names: the address of its name server.
+        broker: the address of its broker, `broker-a`.
+    """
+
+    def __init__(self, directory: Path, store: Path, settings: Mapping[str, object]) -> None:
+        """Write its configuration; `directory` is for that, and for what it makes beside the store.
+
+        Raises:
+            JavaMissingError: it cannot be built.
+        """
+        port, ha, names = free_ports(3)
+        self.names, self.broker = f"127.0.0.1:{names}", f"127.0.0.1:{port}"
+        self._log = directory / "cluster.log"
+        server = {
+            "listenPort": names,
+            "kvConfigPath": directory / "kvConfig.json",
+            "orderMessageEnable": "true",
+        }
+        broker = {
+            "brokerName": "broker-a",
+            "brokerIP1": "127.0.0.1",
+            "brokerIP2": "127.0.0.1",
+            "listenPort": port,
+            "haListenPort": ha,
+            "namesrvAddr": self.names,
+            "storePathRootDir": store,
+            "storePathCommitLog": store / "commitlog",
+            **settings,
+        }
+        files: list[str] = []
+        for name, values in (("namesrv.conf", server), ("broker.conf", broker)):
+            path = directory / name
+            path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+            files.append(str(path))
+        opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+        homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
+        options = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", *opens, *homes]
+        self._command = ["java", *options, "-cp", build(SOURCE), "Cluster", *files]
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, and return once the broker is registered.
+
+        Raises:
+            RuntimeError: it has ended; with the end of what it said.
+        """
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self._process.stdout is not None
+        said: list[str] = []
+        for line in self._process.stdout:
+            if line == "registered\n":
+                return
+            said.append(line)
+        raise RuntimeError(f"no cluster: {said} {self._log.read_text()[-2000:]}")
+
+    def stop(self) -> None:
+        """Stop it in good order."""
+        process = self._process
+        if process is None:
+            return
+        self._process = None
+        try:
+            process.communicate(timeout=STOP)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
+
+    def kill(self) -> None:
+        """End it at once; a broker that stops in good order takes its time."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that are free now; nothing else here listens two below them."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()

@@ -1,0 +1,21 @@
+import org.apache.rocketmq.broker.BrokerController;
+import org.apache.rocketmq.broker.BrokerStartup;
+import org.apache.rocketmq.namesrv.NamesrvController;
+import org.apache.rocketmq.namesrv.NamesrvStartup;
+
+/** Runs a name server and a broker that is registered at it, until standard input ends. */
+public final class Cluster {
+    public static void main(String[] arguments) throws Exception {
+        NamesrvController names = NamesrvStartup.main0(new String[] {"-c", arguments[0]});
+        String[] options = {"-c", arguments[1]};
+        BrokerController broker = BrokerStartup.start(BrokerStartup.createBrokerController(options));
+        broker.registerBrokerAll(true, false, true);
+        System.out.println("registered");
+        while (System.in.read() >= 0) {
+            continue;
+        }
+        broker.shutdown();
+        names.shutdown();
+        Runtime.getRuntime().halt(0);
+    }
+}
