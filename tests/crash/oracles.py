@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from mqlake.formats import sys_flag
+from mqlake.formats import sys_flag, timer_checkpoint
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC, QueueEntry
 from mqlake.formats.properties import REAL_TOPIC
+from mqlake.formats.record import Record
 from mqlake.storage.protocol import Directory
+from mqlake.store.delivery.timer_messages import TIMER_TOPIC
 from mqlake.store.owned_store import OwnedStore
 from tests.crash.expectation import require
 from tests.crash.log_walk import (
@@ -25,6 +27,8 @@ from tests.crash.log_walk import (
     queues_on_disk,
     walk,
 )
+
+TIMER_CHECKPOINT = "config/timercheck"
 
 History = Mapping[int, set[bytes]]
 """All bytes that were ever a record at a physical offset."""
@@ -45,6 +49,7 @@ def check_store(store: OwnedStore, disk: Directory, history: History) -> Log:
     if store.settings.message_index_enable:
         check_index(store, disk, log)
     check_delays(store, log)
+    check_timers(disk, log)
     check_reads(store, log)
     return log
 
@@ -115,6 +120,34 @@ def check_delays(store: OwnedStore, log: Log) -> None:
             if found.record.queue_offset < (store.config.delay_offsets.get(level) or 0):
                 message = found.record.properties[REAL_TOPIC], found.record.body
                 require(message in delivered, f"level {level}: {found.record.queue_offset} is lost")
+
+
+def check_timers(disk: Directory, log: Log) -> None:
+    """What the timer checkpoint has as delivered was delivered or put again, and is in the log."""
+    if not disk.exists(TIMER_CHECKPOINT):
+        return
+    _, position = timer_checkpoint.decode(disk.open(TIMER_CHECKPOINT).read(0, 4096))
+    require(position is not None, "the timer checkpoint is damaged")
+    for found in log.records:
+        record = found.record
+        if record.topic == TIMER_TOPIC and position and _is_settled(record, position):
+            message = record.properties[REAL_TOPIC], record.body
+            copies = [
+                other.record
+                for other in log.records
+                if other.record.physical_offset > record.physical_offset
+                and other.record.body == record.body
+            ]
+            is_there = any(copy.topic in (message[0], TIMER_TOPIC) for copy in copies)
+            require(is_there, f"timer message {record.queue_offset} is lost")
+
+
+def _is_settled(record: Record, position: timer_checkpoint.TimerPosition) -> bool:
+    slot, offset = int(record.properties["TIMER_OUT_MS"]), record.queue_offset
+    if offset < position.first_waiting:
+        return True
+    is_done_in_slot = slot == position.done_before and offset < position.done_in_slot
+    return offset < position.taken_in and (slot < position.done_before or is_done_in_slot)
 
 
 def check_reads(store: OwnedStore, log: Log) -> None:

@@ -108,6 +108,16 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     transaction_check_max: int = 15
     transaction_check_interval: int = 30_000
 
+    # Timer messages
+    timer_wheel_enable: bool = True
+    """Whether messages may ask for a delivery time of their own."""
+    timer_precision_ms: int = 1000
+    timer_roll_window_slot: int = 2 * 24 * 60 * 60
+    """Slots of `timerPrecisionMs` after which a waiting message is put again."""
+    timer_max_delay_sec: int = 3 * 24 * 60 * 60
+    timer_flush_interval_ms: int = 1000
+    mapped_file_size_timer_log: int = 100 << 20
+
     def __post_init__(self) -> None:
         if (name := _too_small(self)) is not None:
             raise StoreError(f"setting {name}: {getattr(self, name)} is too small")
@@ -119,6 +129,8 @@ _SMALLEST = {
     "max_hash_slot_num": 1,
     "max_index_num": 2,
     "max_message_size": 1,
+    "timer_precision_ms": 1,
+    "timer_roll_window_slot": 2,
 }
 
 

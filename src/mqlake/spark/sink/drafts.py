@@ -121,7 +121,7 @@ class Layout:
         flags = _numbers(columns["sysFlag"], 0) if "sysFlag" in columns else None
         for row in np.flatnonzero(which).tolist():
             flag = 0 if flags is None else int(flags[row])
-            message = self._schedule.apply(
+            message = self._put_aside(
                 Message(
                     names[row],
                     b"",
@@ -133,6 +133,12 @@ class Layout:
             names[row], ids[row] = message.topic, message.queue_id
             packed[row] = message.encoded_properties
         return pa.array(names, pa.string()), ids, pa.array(packed, pa.binary())
+
+    def _put_aside(self, message: Message) -> Message:
+        try:
+            return self._schedule.apply(message)
+        except Refusal as refusal:
+            raise FormatError(f"properties: {refusal}") from None
 
     def _number_hosts(self, rows: Any, hosts: Any) -> list[bytes]:
         if hosts is None:

@@ -1,4 +1,4 @@
-"""Turn a message that asks for a delay into one of the schedule topic, before it is put.
+"""Turn a message that asks to be delivered later into one that waits, before it is put.
 
 RocketMQ: `HookUtils.handleScheduleMessage`, `transformDelayLevelMessage`.
 """
@@ -10,23 +10,26 @@ import msgspec
 from mqlake.formats import properties, sys_flag
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC, delay_level, parse_delay_levels
 from mqlake.formats.properties import DELAY, REAL_QID, REAL_TOPIC
+from mqlake.storage.clock import Clock, SystemClock
 from mqlake.store.append.checks import Refusal, encode_properties
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.put_again import is_usable_topic
+from mqlake.store.delivery.timer_messages import TIMER_TOPIC, WHEN, asks_for_timer, put_aside
 from mqlake.store.settings import StoreSettings
 
 _DELAY = f"{DELAY}{properties.NAME_VALUE_SEPARATOR}".encode()
 _DELAYED_KINDS = (sys_flag.TRANSACTION_NONE, sys_flag.TRANSACTION_COMMIT)
-_TIMER = ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS")
+_TIMER = b"TIMER_DEL"
 
 
 def may_be_delayed(message: Message) -> bool:
     """Say, at little cost, whether a message can ask for a delay."""
     data = message.encoded_properties
     if data is not None:
-        return _DELAY in data
+        return _DELAY in data or _TIMER in data
+    pairs = message.properties
     return message.delay_level > 0 or (
-        message.properties is not None and DELAY in message.properties
+        pairs is not None and (DELAY in pairs or asks_for_timer(pairs))
     )
 
 
@@ -37,22 +40,26 @@ class Schedule:
         FormatError: `messageDelayLevel` is not a list of delays.
     """
 
-    def __init__(self, settings: StoreSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: StoreSettings, clock: Clock | None = None) -> None:
+        self._settings, self._clock = settings, clock or SystemClock()
         self._last_level = len(parse_delay_levels(settings.message_delay_level))
 
     def apply(self, message: Message) -> Message:
         """Return the message to put for one that asks for a delay; itself without a delay.
 
-        Its topic is that of scheduled messages, its queue is its level less 1, and REAL_TOPIC and
-        REAL_QID say where it goes when it is due. A level beyond the last counts as the last. What
-        cannot be put is returned as it is, for the put to refuse it.
+        REAL_TOPIC and REAL_QID say where it goes when it is due. With a delay level its topic is
+        that of scheduled messages, its queue is its level less 1; a level beyond the last counts as
+        the last. With a time of its own, which counts where there is no level, its topic is that of
+        timer messages. What cannot be put is returned as it is, for the put to refuse it.
+
+        Raises:
+            Refusal: a time of its own that is none, or too far away.
         """
         if not may_be_delayed(message):
             return message
         kind = sys_flag.transaction(message.sys_flag)
         is_fit = message.queue_id >= 0 and is_usable_topic(message.topic, self._settings)
-        if kind not in _DELAYED_KINDS or not is_fit:
+        if kind not in _DELAYED_KINDS or not is_fit or message.topic == TIMER_TOPIC:
             return message
         try:
             pairs = properties.decode_properties(encode_properties(message))
@@ -60,8 +67,8 @@ class Schedule:
             return message
         level = min(delay_level(pairs), self._last_level)
         if level <= 0:
-            return message
-        for name in _TIMER:
+            return self._at_time(message, pairs)
+        for name in WHEN:
             pairs.pop(name, None)
         pairs |= {DELAY: str(level), REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
         return msgspec.structs.replace(
@@ -70,3 +77,9 @@ class Schedule:
             queue_id=level - 1,
             encoded_properties=properties.encode_pairs(pairs),
         )
+
+    def _at_time(self, message: Message, pairs: dict[str, str]) -> Message:
+        if not asks_for_timer(pairs):
+            return message
+        now = self._clock.milliseconds()
+        return put_aside(message, pairs, now, self._settings) or message

@@ -1,0 +1,169 @@
+"""The files that say how far timer messages were delivered (docs/formats/timer_checkpoint.md).
+
+`config/timercheck` while the store is open. A clean stop leaves RocketMQ's timer log beside it, so
+that RocketMQ goes on without delivering anything twice; it makes its wheel from that.
+RocketMQ: `TimerCheckpoint`, `TimerLog`, `TimerWheel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mqlake.errors import DiskError, FormatError
+from mqlake.formats import timer_checkpoint, timer_log
+from mqlake.formats.file_name import segment_name
+from mqlake.formats.timer_checkpoint import TimerCheckpoint, TimerPosition
+from mqlake.formats.timer_log import TimerUnit
+from mqlake.storage.durable import create_file, make_directories, replace_file
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.config.config_files import DIRECTORY
+from mqlake.store.settings import StoreSettings
+
+_CHECKPOINT = f"{DIRECTORY}/timercheck"
+_LOG = "timerlog"
+_WHEEL = "timerwheel"
+
+
+class TimerFiles:
+    """The timer checkpoint, and the timer log of a clean stop.
+
+    Attributes:
+        found: the position when it was opened.
+        wanted: the position to be written next.
+    """
+
+    def __init__(self, directory: OwnedDirectory, settings: StoreSettings) -> None:
+        self._directory = directory
+        self._log_size = settings.mapped_file_size_timer_log
+        self._fields = TimerCheckpoint()
+        self.found = self._written = self.wanted = self._load()
+        if any(name == _LOG or name.startswith(_WHEEL) for name in directory.names("")):
+            self._take_over()
+
+    def pending(self) -> CheckpointWrite | None:
+        """Return what writes the position, None if the file says it already."""
+        if self.wanted == self._written:
+            return None
+        return self._write(self.wanted, 0, self.wanted.first_waiting)
+
+    def close(self, units: list[TimerUnit] | None, now: int) -> None:
+        """Write the position, and the timer log.
+
+        Args:
+            units: the messages that wait; None where they are not all known.
+            now: the current slot, milliseconds.
+
+        Raises:
+            DiskError: the position could not be written.
+        """
+        position = self.wanted
+        if units and self._write_log(units, now):
+            size = len(units) * timer_log.UNIT_SIZE
+            self._write(position, size, position.taken_in).complete()
+        elif (pending := self.pending()) is not None:
+            pending.complete()
+
+    def _load(self) -> TimerPosition:
+        if not self._directory.exists(_CHECKPOINT):
+            return TimerPosition()
+        file = self._directory.open(_CHECKPOINT)
+        try:
+            data = file.read(0, timer_checkpoint.SIZE)
+        finally:
+            file.close()
+        try:
+            self._fields, position = timer_checkpoint.decode(data)
+        except FormatError:
+            return TimerPosition()
+        if position is not None:
+            return position
+        fields = self._fields
+        taken_in = min(fields.last_queue_offset, fields.master_queue_offset)
+        return TimerPosition(done_before=fields.last_read_time, taken_in=taken_in)
+
+    def _write(self, position: TimerPosition, log_size: int, queue_offset: int) -> CheckpointWrite:
+        fields = self._fields._replace(
+            last_read_time=position.done_before,
+            last_log_position=log_size,
+            last_queue_offset=queue_offset,
+            master_queue_offset=queue_offset,
+        )
+        data = timer_checkpoint.encode(fields, position)
+
+        def note() -> None:
+            self._written, self._fields = position, fields
+
+        return CheckpointWrite(self._directory, data, note)
+
+    def _take_over(self) -> None:
+        """Remove the timer log: from now on it would be wrong. RocketMQ then does without it."""
+        self._write(self.found, 0, self.found.first_waiting).complete()
+        directory = self._directory
+        if directory.is_directory(_LOG):
+            for name in directory.names(_LOG):
+                directory.remove(f"{_LOG}/{name}")
+            directory.sync_directory(_LOG)
+            directory.remove_directory(_LOG)
+        for name in directory.names(""):
+            if name.startswith(_WHEEL):
+                directory.remove(name)
+        directory.sync_directory("")
+
+    def _write_log(self, units: list[TimerUnit], now: int) -> bool:
+        """Write the timer log; say whether it could be, in one file."""
+        data = timer_log.encode(units, now)
+        if len(data) + timer_log.UNIT_SIZE > self._log_size:
+            return False
+        try:
+            make_directories(self._directory, _LOG)
+            name = segment_name(0)
+            file = create_file(self._directory, f"{_LOG}/{name}", self._log_size)
+            try:
+                file.write(0, data)
+                file.sync()
+            finally:
+                file.close()
+        except DiskError:
+            with suppress(DiskError):
+                self._directory.remove(f"{_LOG}/{segment_name(0)}")
+            return False
+        return True
+
+
+@dataclass
+class CheckpointWrite:
+    """A new timer checkpoint, on its way to the disk.
+
+    A disk that refuses it costs no message: the next interval tries again.
+    """
+
+    directory: OwnedDirectory
+    data: bytes
+    note: Callable[[], None]
+    failure: DiskError | None = None
+
+    def run(self) -> None:
+        """Write it, in any thread; return once it is on the disk, or was refused."""
+        try:
+            make_directories(self.directory, DIRECTORY)
+            replace_file(self.directory, _CHECKPOINT, self.data)
+        except DiskError as error:
+            self.failure = error
+
+    def done(self) -> None:
+        """Note in the store's thread that it was written, if it was."""
+        if self.failure is None:
+            self.note()
+
+    def complete(self) -> None:
+        """Do both here.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self.run()
+        self.done()
+        if self.failure is not None:
+            raise self.failure

@@ -1,0 +1,331 @@
+"""Deliver messages at times of their own.
+
+RocketMQ: `TimerMessageStore`. What waits is in TIMER_TOPIC; the wheel is made from it anew at each
+start, and what was delivered is known by one position (`TimerPosition`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+
+from mqlake.formats.consume_queue import ENTRY, QueueEntry
+from mqlake.formats.properties import REAL_TOPIC, UNIQ_KEY
+from mqlake.formats.record import Record
+from mqlake.formats.timer_checkpoint import TimerPosition
+from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.delivery.after_flush import AfterFlush
+from mqlake.store.delivery.put_again import Put, is_hopeless, read_entry
+from mqlake.store.delivery.timer_files import TimerFiles
+from mqlake.store.delivery.timer_messages import (
+    CANCEL,
+    TIMER_TOPIC,
+    Identity,
+    delivered,
+    due_slot,
+    identity,
+    is_rolled,
+    rolled,
+)
+from mqlake.store.delivery.timer_wheel import TimerWheel, Waiting
+from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.services import Service
+from mqlake.store.settings import StoreSettings
+
+_INTERVAL = 100
+_MOST_MESSAGES = 1000
+_MOST_TAKEN_IN = 2000
+_QUEUE = 0
+
+
+class TimerMessages:
+    """The timer messages of one live store. For the store's thread.
+
+    A message is put to its own topic once at least, when its slot is over: after a crash, those
+    since the last time that `config/timercheck` was written are put again. That file never says
+    that a message was delivered which a power cut would take back.
+
+    Attributes:
+        dropped: messages that could not be delivered: removed by retention, no good record, no
+            topic to go to, or refused for what they are.
+        delivered_before: milliseconds: of all that was in the queue at the last look, what was due
+            before was delivered.
+
+    Args:
+        put: puts a message as it is, whatever its properties ask for.
+    """
+
+    def __init__(
+        self,
+        directory: OwnedDirectory,
+        log: OwnedCommitLog,
+        queues: OwnedQueues,
+        put: Put,
+        settings: StoreSettings,
+        clock: Clock,
+    ) -> None:
+        self._log, self._queues = log, queues
+        self._put, self._settings, self._clock = put, settings, clock
+        self._wheel = TimerWheel(settings.timer_precision_ms)
+        self._window = settings.timer_roll_window_slot * settings.timer_precision_ms
+        self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
+        self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        self._files = TimerFiles(directory, settings)
+        self._known = self._bounded(self._files.found)
+        self._read = self._known.first_waiting
+        self._scan_end = self._end
+        self._noted = self._known
+        self._kept = AfterFlush[TimerPosition]()
+        self.dropped = 0
+        self.delivered_before = 0
+
+    def services(self) -> list[Service]:
+        """Return what delivers in RocketMQ's interval, and what keeps the position."""
+
+        def start() -> None:
+            self.deliver()
+
+        flush = Service(self._settings.timer_flush_interval_ms, self._files.pending)
+        return [Service(_INTERVAL, start), flush]
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait in the wheel."""
+        return self._wheel.count
+
+    @property
+    def behind(self) -> int:
+        """How many messages of the queue are not yet in the wheel."""
+        return self._end - self._read
+
+    def waiting_in(self, time: int) -> int:
+        """Return how many messages wait for the slot of a time (ms)."""
+        return self._wheel.count_in(time)
+
+    def deliver(self, most: int = _MOST_MESSAGES) -> int:
+        """Put the messages that are due, at most `most`; return how many were put or passed over.
+
+        A message that is not taken is where it stops; the next call tries that one again.
+        """
+        self.keep()
+        before = self._read
+        self._take_in()
+        if not self._is_caught_up:
+            return 0
+        now = self._clock.milliseconds()
+        count = self._deliver(now, most)
+        if count or self._read != before:
+            self._note(now)
+        if self.behind == 0:
+            self.delivered_before = self._done_before(now)
+        return count
+
+    def keep(self) -> None:
+        """Note as delivered what is on the disk; to be called before the position is written."""
+        position = self._kept.take(self._log.flushed)
+        if position is not None:
+            self._files.wanted = position
+
+    def close(self) -> None:
+        """Write the position, and what RocketMQ needs to go on; all before is on the disk.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        self.keep()
+        is_known = self._is_caught_up and self._files.wanted == self._noted
+        units = list(self._units()) if is_known else None
+        self._files.close(units, self._wheel.slot_of(self._clock.milliseconds()))
+
+    def next_due(self) -> int | None:
+        """Return when the next message is due (ms), None while none waits."""
+        first = self._wheel.first()
+        return first.slot + self._wheel.precision if first else None
+
+    # Where it is
+
+    @property
+    def _end(self) -> int:
+        return self._queues.max_offset(TIMER_TOPIC, _QUEUE)
+
+    @property
+    def _is_caught_up(self) -> bool:
+        """Whether all that was there at the start has been looked at.
+
+        Before that, what was put again cannot be told from what is to be.
+        """
+        return self._read >= self._scan_end
+
+    def _bounded(self, found: TimerPosition) -> TimerPosition:
+        """Return a position within the queue, whatever the file says."""
+        first, end = self._queues.min_offset(TIMER_TOPIC, _QUEUE), self._end
+        taken_in = min(max(found.taken_in, 0), end)
+        start = max(first, min(found.first_waiting, taken_in))
+        return found._replace(taken_in=taken_in, first_waiting=start)
+
+    def _done_before(self, now: int) -> int:
+        first = self._wheel.first()
+        slot = self._wheel.slot_of(now)
+        return min(slot, first.slot) if first else slot
+
+    def _note(self, now: int) -> None:
+        """Let the position wait until all that was put is on the disk."""
+        first, least = self._wheel.first(), self._wheel.least_offset()
+        done_before = self._done_before(now)
+        is_in_slot = first is not None and first.slot == done_before
+        position = TimerPosition(
+            done_before,
+            first.queue_offset if first and is_in_slot else 0,
+            self._read,
+            self._read if least is None else least,
+        )
+        if position != self._noted:
+            self._noted = position
+            self._kept.add(self._log.end, position)
+
+    def _was_delivered(self, queue_offset: int, slot: int) -> bool:
+        known = self._known
+        if queue_offset >= known.taken_in:
+            return False
+        is_done_in_slot = slot == known.done_before and queue_offset < known.done_in_slot
+        return slot < known.done_before or is_done_in_slot
+
+    # From the queue into the wheel
+
+    def _take_in(self) -> None:
+        """Let the messages wait that came since the last call."""
+        first = self._queues.min_offset(TIMER_TOPIC, _QUEUE)
+        if first > self._read:
+            self.dropped += first - self._read
+            self._read = first
+        count = min(self._end - self._read, _MOST_TAKEN_IN)
+        if count <= 0:
+            return
+        for entry in self._entries(self._read, count):
+            self._take_in_one(self._read, entry)
+            self._read += 1
+
+    def _take_in_one(self, queue_offset: int, entry: QueueEntry) -> None:
+        stored = read_entry(self._log, entry)
+        slot = due_slot(stored.record.properties) if stored else None
+        if stored is None or slot is None:
+            self.dropped += 1
+            return
+        if self._was_delivered(queue_offset, self._wheel.slot_of(slot)):
+            return
+        record = stored.record
+        if is_rolled(record.properties):
+            self._forget_original(identity(record, slot))
+        if CANCEL in record.properties:
+            keys = self._cancelled[self._wheel.slot_of(slot)]
+            keys[record.properties[CANCEL]] = queue_offset
+        time = self._wake_time(record, slot)
+        if time != slot:
+            known = self._rolling.setdefault(identity(record, slot), deque())
+            known.append((time, queue_offset))
+        self._wheel.add(time, queue_offset)
+
+    def _wake_time(self, record: Record, slot: int) -> int:
+        """Return when a message is to be looked at: when it is due, or is to be put again.
+
+        Retention removes what is old. So that no message has to wait for long in one place, it is
+        put again after `timerRollWindowSlot`; after half of it, where a third of it would be left.
+        """
+        rest = slot - record.store_timestamp - self._window
+        if rest < 0:
+            return slot
+        wait = self._window // 2 if rest < self._window // 3 else self._window
+        return record.store_timestamp + wait
+
+    def _forget_original(self, key: Identity) -> None:
+        """Let go of the message that this one was put for, where both are found at a start."""
+        known = self._rolling.get(key)
+        if known:
+            self._wheel.discard(*known.popleft())
+            if not known:
+                del self._rolling[key]
+
+    # From the wheel to the consumers
+
+    def _deliver(self, now: int, most: int) -> int:
+        count = 0
+        while count < most and (first := self._wheel.first()) is not None:
+            if first.slot + self._wheel.precision > now:
+                break
+            if not self._settle(first.slot, first.queue_offset, now):
+                break
+            if self._wheel.pop():
+                self._cancelled.pop(first.slot, None)
+            count += 1
+        return count
+
+    def _settle(self, slot: int, queue_offset: int, now: int) -> bool:
+        """Put a message of which the time has come; say whether it is done with."""
+        entry = next(self._entries(queue_offset, 1), None)
+        stored = read_entry(self._log, entry) if entry else None
+        if stored is None:
+            self.dropped += 1
+            return True
+        record = stored.record
+        out = due_slot(record.properties) or 0
+        if self._is_cancelled(record, out):
+            return True
+        if self._wheel.slot_of(out) != slot:
+            return self._roll(record, out, now)
+        if CANCEL in record.properties:
+            return True
+        message = delivered(record, now)
+        if message is None or message.topic in (HALF_TOPIC, TIMER_TOPIC):
+            self.dropped += 1
+            return True
+        result = self._put(message)
+        self.dropped += is_hopeless(result)
+        return result.is_ok or is_hopeless(result)
+
+    def _roll(self, record: Record, out: int, now: int) -> bool:
+        result = self._put(rolled(record, now))
+        is_done = result.is_ok or is_hopeless(result)
+        key = identity(record, out)
+        if is_done and (known := self._rolling.get(key)):
+            known.popleft()
+            if not known:
+                del self._rolling[key]
+        self.dropped += is_hopeless(result)
+        return is_done
+
+    def _is_cancelled(self, record: Record, out: int) -> bool:
+        keys = self._cancelled.get(self._wheel.slot_of(out))
+        if not keys or CANCEL in record.properties:
+            return False
+        key = record.properties.get(UNIQ_KEY, "")
+        return key in keys or f"{record.properties.get(REAL_TOPIC)}+{key}" in keys
+
+    # For RocketMQ
+
+    def _units(self) -> Iterator[TimerUnit]:
+        """Yield what RocketMQ's timer log says of the messages that wait, by queue offset.
+
+        The last one is the last of the queue, whether it waits or not: RocketMQ goes on behind it.
+        Its slot is over then, and no other's place in RocketMQ's wheel.
+        """
+        waiting = self._wheel.all()
+        last = self._read - 1
+        if waiting and waiting[-1].queue_offset != last:
+            earliest = min(each.slot for each in waiting)
+            waiting.append(Waiting(earliest - self._wheel.precision, last))
+        rolls = {offset for known in self._rolling.values() for _, offset in known}
+        cancels = {offset for keys in self._cancelled.values() for offset in keys.values()}
+        for slot, queue_offset in waiting:
+            kind = MAGIC_DEFAULT
+            kind |= MAGIC_ROLL if queue_offset in rolls else 0
+            kind |= MAGIC_DELETE if queue_offset in cancels else 0
+            for found in self._entries(queue_offset, 1):
+                yield TimerUnit(slot, found.physical_offset, found.size, kind)
+
+    def _entries(self, start: int, count: int) -> Iterator[QueueEntry]:
+        data = self._queues.entries(TIMER_TOPIC, _QUEUE, start, count)
+        return (QueueEntry(*entry) for entry in ENTRY.iter_unpack(data))
