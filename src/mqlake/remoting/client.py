@@ -103,11 +103,11 @@ class RemotingClient:
     async def _open(self, address: str) -> Peer:
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
-        shared = self._shared = self._shared or Shared(loop)
+        shared = self._shared = self._shared or Shared(loop, self._limits)
         try:
             async with asyncio.timeout(self._connect_timeout):
                 _, peer = await loop.create_connection(
-                    lambda: Peer(self._dispatcher, shared, self._limits), host, port
+                    lambda: Peer(self._dispatcher, shared), host, port
                 )
         except TimeoutError:
             raise ConnectionFailedError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -90,26 +89,25 @@ class Command(msgspec.Struct, gc=False):
         Raises:
             HeaderError: a field is missing or not of its type.
         """
-        if self.raw_fields is not _NO_FIELDS:
+        fields = cast("object", self.raw_fields)
+        if type(fields) is kind:
+            return fields
+        if isinstance(fields, msgspec.Raw) and fields is not _NO_FIELDS:
             try:
-                return from_json(kind, self.raw_fields)
+                return from_json(kind, fields)
             except HeaderError:
                 pass  # the slower way takes what fastjson takes, or says what is wrong
         return from_fields(kind, self.fields)
 
 
-def request(
-    code: int, header: Header | Mapping[str, str] | None = None, body: Body = b""
-) -> Command:
+def request(code: int, header: Header | dict[str, str] | None = None, body: Body = b"") -> Command:
     """Return a request; the connection numbers it."""
     return Command(
         int(code), language=LANGUAGE, version=VERSION, known_fields=_fields(header), body=body
     )
 
 
-def oneway(
-    code: int, header: Header | Mapping[str, str] | None = None, body: Body = b""
-) -> Command:
+def oneway(code: int, header: Header | dict[str, str] | None = None, body: Body = b"") -> Command:
     """Return a request that wants no response."""
     return Command(
         int(code),
@@ -124,7 +122,7 @@ def oneway(
 def response(
     request: Command,
     code: int = ResponseCode.SUCCESS,
-    header: Header | Mapping[str, str] | None = None,
+    header: Header | dict[str, str] | None = None,
     body: Body = b"",
     remark: str | None = None,
 ) -> Command:
@@ -143,14 +141,16 @@ def response(
     )
 
 
-def _fields(header: Header | Mapping[str, str] | None) -> dict[str, str]:
+def _fields(header: Header | dict[str, str] | None) -> dict[str, str]:
     if header is None:
         return {}
-    return to_fields(header) if isinstance(header, Header) else dict(header)
+    return to_fields(header) if isinstance(header, Header) else header
 
 
-def _read_fields(raw: msgspec.Raw) -> dict[str, str]:
-    data = bytes(raw)
+def _read_fields(raw: object) -> dict[str, str]:
+    if isinstance(raw, Header):
+        return to_fields(raw)
+    data = bytes(cast("msgspec.Raw", raw))
     if not data:
         return {}
     try:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, cast
 
-from mqlake.errors import FormatError
-from mqlake.remoting.command import Command
-from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.command import RESPONSE, Command
+from mqlake.remoting.errors import ConnectionFailedError, FrameError, RequestTimeoutError
 from mqlake.remoting.frames import FrameReader, encode
-from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
 _LAST_OPAQUE: Final = 2**31 - 1
+_MUCH: Final = 1 << 20
+"""Bytes that are written before the round of the loop is over."""
 _CLOSING: Final = 2.0
 """Seconds that what was written before a close has to reach the other side."""
 
@@ -34,17 +34,19 @@ class Peer(asyncio.Protocol):
         last_active: loop time of the last byte in or out.
     """
 
-    def __init__(self, serve: Serve, shared: Shared, limits: Limits) -> None:
+    def __init__(self, serve: Serve, shared: Shared) -> None:
         self.address = "not connected"
         self.local_port = 0
         self.in_flight = 0
         self.last_active = 0.0
         self._serve = serve
         self._shared = shared
-        self._limits = limits
-        self._reader = FrameReader(limits)
+        self._limits = shared.limits
+        self._reader = FrameReader(shared.limits, shared.decode_json)
         self._held = 0
+        self._incoming: Iterator[Command] = iter(())
         self._out: list[bytes] = []
+        self._out_size = 0
         self._waiting: dict[int, asyncio.Future[Command]] = {}
         self._opaques = count(1)
         self._on_close: list[Callable[[Peer], object]] = []
@@ -67,7 +69,11 @@ class Peer(asyncio.Protocol):
             return
         if not self._out:
             self._shared.will_write(self)
-        self._out.append(encode(command))
+        frame = encode(command)
+        self._out.append(frame)
+        self._out_size += len(frame)
+        if self._out_size > _MUCH:
+            self.flush()
 
     def answer(self, request: Command, response: Command) -> None:
         """Send the response to a request that a handler has not answered at once."""
@@ -128,6 +134,7 @@ class Peer(asyncio.Protocol):
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
+        self._out_size = 0
         self.last_active = self._shared.loop.time()
         self._transport.write(data)
         if self._is_paused and self._transport.get_write_buffer_size() > self._limits.write_buffer:
@@ -137,7 +144,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=min(1 << 20, self._limits.write_buffer))
+        self._transport.set_write_buffer_limits(high=min(_MUCH, self._limits.write_buffer))
         self.address = _address(transport.get_extra_info("peername"))
         self.local_port = int(transport.get_extra_info("sockname")[1])
         self.last_active = self._shared.loop.time()
@@ -146,20 +153,8 @@ class Peer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self._shared.loop.time()
-        try:
-            for command in self._reader.feed(data):
-                if command.flag & 1:
-                    self._resolve(command)
-                else:
-                    self._serve(self, command)
-                if not self._is_open:
-                    return
-        except FormatError as error:
-            self.close(str(error))
-            return
-        self._hold(self._reader.buffered)
-        if self._out:
-            self.flush()
+        self._incoming = self._reader.feed(data)
+        self._take()
 
     def pause_writing(self) -> None:
         """Read no more requests from one that does not read the answers."""
@@ -169,7 +164,8 @@ class Peer(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        if self._is_open and self._transport is not None:
+        self._take()
+        if self._is_open and not self._is_paused and self._transport is not None:
             self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -185,6 +181,23 @@ class Peer(asyncio.Protocol):
         for callback in self._on_close:
             callback(self)
         self._on_close.clear()
+
+    def _take(self) -> None:
+        """Serve what has come in, until the other side has too much to read."""
+        try:
+            for command in self._incoming:
+                if command.flag & RESPONSE:
+                    self._resolve(command)
+                else:
+                    self._serve(self, command)
+                if self._is_paused or not self._is_open:
+                    return
+        except FrameError as error:
+            self.close(str(error))
+            return
+        self._hold(self._reader.buffered)
+        if self._out:
+            self.flush()
 
     def _abort(self, reason: str) -> None:
         _log.warning("%s: closed: %s", self.address, reason)

@@ -6,7 +6,7 @@ Upstream: `NettyDecoder`, `RemotingCommand`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from mqlake.remoting import binary_header, json_header
@@ -22,8 +22,11 @@ _TLS_HANDSHAKE: Final = 0x16
 class FrameReader:
     """Cuts the bytes of one connection into commands. Does no I/O."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(
+        self, limits: Limits, decode_json: Callable[[bytes], Command] = json_header.decode
+    ) -> None:
         self._limits = limits
+        self._decode_json = decode_json
         self._rest = bytearray()
         self._need = 0
 
@@ -60,7 +63,7 @@ class FrameReader:
             if following > end:
                 self._need = following - at
                 break
-            command = _decode(kind, data[header_at:body_at])
+            command = self._decode(kind, data[header_at:body_at])
             command.body = data[body_at:following]
             at = following
             yield command
@@ -68,10 +71,17 @@ class FrameReader:
             self._need = _LENGTHS.size
         self._rest += data[at:]
 
+    def _decode(self, kind: int, header: bytes) -> Command:
+        if kind == Serialization.JSON:
+            return self._decode_json(header)
+        if kind == Serialization.ROCKETMQ:
+            return binary_header.decode(header)
+        raise FrameError(f"a header of an unknown serialization, {kind}")
+
     def _reason(self, start: bytes, length: int, header_length: int) -> str:
         if start[0] == _TLS_HANDSHAKE:
             return "a TLS handshake, and this port speaks no TLS"
-        if start.isalpha():
+        if start.isascii() and start.decode().isprintable():
             return f"no RocketMQ frame: it begins with {start.decode()!r}"
         if length > self._limits.frame:
             return f"a frame of {length} bytes, the limit is {self._limits.frame}"
@@ -92,11 +102,3 @@ def encode(command: Command) -> bytes:
     return b"".join(
         (_LENGTHS.pack(4 + size + len(body), command.serialization << 24 | size), header, body)
     )
-
-
-def _decode(kind: int, header: bytes) -> Command:
-    if kind == Serialization.JSON:
-        return json_header.decode(header)
-    if kind == Serialization.ROCKETMQ:
-        return binary_header.decode(header)
-    raise FrameError(f"a header of an unknown serialization, {kind}")

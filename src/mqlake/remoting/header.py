@@ -53,24 +53,23 @@ def from_json(kind: type[H], fields: msgspec.Raw) -> H:
 
 def to_fields(header: Header) -> dict[str, str]:
     """Return the fields that are not None, as strings."""
-    fields: dict[str, str] = {}
-    for name, wire_name in _names(type(header)):
-        value = getattr(header, name)
-        if value is None:
-            continue
-        fields[wire_name] = value if type(value) is str else _text(value)
-    return fields
+    pairs = zip(_names(type(header)), msgspec.structs.astuple(header))  # noqa: B905 (as long)
+    return {
+        name: value if type(value) is str else _text(value)
+        for name, value in pairs
+        if value is not None
+    }
 
 
 def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    if value is True:
+        return "true"
+    return "false" if value is False else str(value)
 
 
 @cache
-def _names(kind: type[Header]) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, field.encode_name) for field in msgspec.structs.fields(kind))
+def _names(kind: type[Header]) -> tuple[str, ...]:
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind))
 
 
 @cache

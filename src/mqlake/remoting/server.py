@@ -13,6 +13,7 @@ from typing import Final
 from mqlake.errors import MqlakeError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher, Handler
+from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
 
@@ -22,11 +23,25 @@ _BACKLOG: Final = 1024
 
 
 class RemotingServer:
-    """Serves requests on one event loop."""
+    """Serves requests on one event loop.
 
-    def __init__(self, handlers: Mapping[int, Handler], limits: Limits | None = None) -> None:
+    Args:
+        handlers: by request code.
+        limits: of its connections.
+        typed: headers that are decoded together with the frame, by request code. This is faster
+            where a handler asks for just this type, and `Command.fields` has no others then.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        limits: Limits | None = None,
+        *,
+        typed: Mapping[int, type[Header]] | None = None,
+    ) -> None:
         self._limits = limits or Limits()
         self._dispatcher = Dispatcher(handlers, self._limits.in_flight)
+        self._typed = typed
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -44,7 +59,7 @@ class RemotingServer:
         """
         loop = asyncio.get_running_loop()
         if self._shared is None:
-            self._shared = Shared(loop)
+            self._shared = Shared(loop, self._limits, self._typed)
             self._sweep_later()
         try:
             server = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)
@@ -70,7 +85,7 @@ class RemotingServer:
 
     def _accept(self) -> Peer:
         assert self._shared is not None
-        return Peer(self._dispatcher, self._shared, self._limits)
+        return Peer(self._dispatcher, self._shared)
 
     def _sweep_later(self) -> None:
         if self._shared is not None and self._limits.idle:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from mqlake.remoting import json_header
+from mqlake.remoting.header import Header
+from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
     from mqlake.remoting.connection import Peer
@@ -17,8 +22,15 @@ class Shared:
         buffered: bytes of frames begun but not yet complete, over all of them.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limits: Limits,
+        typed: Mapping[int, type[Header]] | None = None,
+    ) -> None:
         self.loop = loop
+        self.limits = limits
+        self.decode_json = json_header.decode_typed(typed or {})
         self.peers: set[Peer] = set()
         self.buffered = 0
         self._writers: list[Peer] = []
