@@ -26,6 +26,10 @@ SMALL = {
 }
 
 
+PATIENCE = 60.0
+"""Seconds to wait for an answer: kernels may have to be compiled."""
+
+
 class Running:
     """A broker that runs, and one connection to it."""
 
@@ -43,7 +47,7 @@ class Running:
 
     async def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
         """Return the response to a request, whatever its code."""
-        return await self.client.request(self.address, request(code, header, body))
+        return await self.client.request(self.address, request(code, header, body), PATIENCE)
 
     async def send(self, header: SendMessageHeaderV2, body: bytes = b"hello") -> Command:
         """Return the response to a send."""

@@ -21,6 +21,7 @@ from mqlake.store.settings import StoreSettings, settings_of
 FAST_PORT_DISTANCE = 2
 """So far below `listenPort` lies the port for clients with `vipChannelEnabled`."""
 HA_PORT_DISTANCE = 1
+LAST_PORT = 0xFFFF
 
 
 class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
@@ -96,8 +97,15 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.listen_port <= 0xFFFF:
-            raise StoreError(f"setting listenPort: {self.listen_port} is no port")
+        if not FAST_PORT_DISTANCE < self.listen_port <= LAST_PORT:
+            least = FAST_PORT_DISTANCE + 1
+            raise StoreError(
+                f"setting listenPort: {self.listen_port} is not within {least} and {LAST_PORT}"
+            )
+        if not _is_address(self.broker_ip1):
+            raise StoreError(f"setting brokerIP1: {self.broker_ip1!r} is no IP address")
+        if not (self.broker_name.strip() and self.broker_cluster_name.strip()):
+            raise StoreError("settings brokerName and brokerClusterName must not be blank")
         if self.broker_id:
             raise StoreError(f"setting brokerId: {self.broker_id} is a slave's; masters have 0")
         wanted = self.store_path_commit_log
@@ -130,7 +138,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
         """Return the address to listen on."""
         if self.bind_address:
             return self.bind_address
-        return self.broker_ip1 if _is_loopback(self.broker_ip1) else "0.0.0.0"  # noqa: S104
+        return self.broker_ip1 if ip_address(self.broker_ip1).is_loopback else "0.0.0.0"  # noqa: S104
 
     @property
     def name_servers(self) -> list[str]:
@@ -138,11 +146,13 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
         return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
 
 
-def _is_loopback(address: str) -> bool:
+def _is_address(text: str) -> bool:
+    """Say whether a text is an IP address."""
     try:
-        return ip_address(address).is_loopback
+        ip_address(text)
     except ValueError:
-        return address == "localhost"
+        return False
+    return True
 
 
 def make_broker_settings(

@@ -20,7 +20,7 @@ from mqlake.remoting.headers.send import (
     SendMessageResponseHeader,
 )
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
-from tests.broker.running import Running, running, to
+from tests.broker.running import PATIENCE, Running, running, to
 
 PROPERTIES = "KEYS\x01order-1\x02UNIQ_KEY\x01ABC\x02TAGS\x01new\x02"
 
@@ -96,7 +96,7 @@ def test_every_producer_gets_its_own_answer(tmp_path: Path, flush: str) -> None:
         headers = [to("Orders", queue_id=number % 4) for _ in bodies]
         commands = map(request, [RequestCode.SEND_MESSAGE_V2] * 20, headers, bodies)
         answers = await asyncio.gather(
-            *(client.request(broker.address, command) for command in commands)
+            *(client.request(broker.address, command, PATIENCE) for command in commands)
         )
         for body, answer in zip(bodies, answers, strict=True):
             _, offset = decode_message_id(found(answer).msg_id)

@@ -60,9 +60,10 @@ class StoredProperties:
             text += PROPERTY_SEPARATOR
         text = self._own_text + text
         start = text.rfind(_UNIQUE_KEY) + len(_UNIQUE_KEY)
-        if start < len(_UNIQUE_KEY):
+        end = text.find(PROPERTY_SEPARATOR, start)
+        if start < len(_UNIQUE_KEY) or start == end:
             return self._with_key(text, self._keys.next())
-        return Stored(text.encode(), text[start : text.index(PROPERTY_SEPARATOR, start)])
+        return Stored(text.encode(), text[start:end])
 
     def _rewritten(self, text: str) -> Stored:
         pairs = decode_properties(text.encode()) | self._own

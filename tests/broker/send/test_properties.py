@@ -1,0 +1,59 @@
+"""Properties as they are stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.unique_keys import UniqueKeys
+from mqlake.broker.settings import BrokerSettings
+from mqlake.formats.message_id import UniqueKey
+from mqlake.formats.properties import decode_properties
+from tests.crash.clock import ManualClock
+from tests.store.live_parts import NOW
+
+SETTINGS = BrokerSettings(broker_cluster_name="c1", region_id="r1", trace_on=False)
+OWN = {"CLUSTER": "c1", "MSG_REGION": "r1", "TRACE_ON": "false"}
+
+
+def keys() -> UniqueKeys:
+    return UniqueKeys("10.1.2.3:10911", ManualClock(NOW))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("UNIQ_KEY\x01K\x02A\x01b\x02", {"UNIQ_KEY": "K", "A": "b"}),
+        ("A\x01b\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K", "A": "b"}),
+        ("A\x01b\x02UNIQ_KEY\x01K", {"UNIQ_KEY": "K", "A": "b"}),
+        ("UNIQ_KEY\x01J\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
+        ("MSG_REGION\x01x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
+        ("POP_CK\x01x\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K"}),
+        ("KEYS\x01CLUSTER\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K", "KEYS": "CLUSTER"}),
+        ("name\x01ünï → 😀\x02UNIQ_KEY\x01K\x02", {"UNIQ_KEY": "K", "name": "ünï → 😀"}),
+    ],
+)
+def test_what_a_producer_gave_and_where_it_came_in(text: str, expected: dict[str, str]) -> None:
+    stored = StoredProperties(SETTINGS, keys()).of(text)
+
+    assert decode_properties(stored.properties) == expected | OWN
+    assert stored.unique_key == "K"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [None, "", "A\x01b\x02", "XUNIQ_KEY\x01b\x02", "TRACE_ON\x01true\x02", "UNIQ_KEY\x01\x02"],
+)
+def test_a_message_without_a_unique_key_gets_one(text: str | None) -> None:
+    properties = StoredProperties(SETTINGS, keys())
+    first, second = properties.of(text), properties.of(text)
+
+    assert first.unique_key != second.unique_key
+    for stored in (first, second):
+        assert decode_properties(stored.properties)["UNIQ_KEY"] == stored.unique_key
+        assert UniqueKey.parse(stored.unique_key).ip == bytes((10, 1, 2, 3))
+
+
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        StoredProperties(SETTINGS, keys()).of("A\x01\ud800\x02UNIQ_KEY\x01K\x02")
