@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from mqlake.store.message_store import MessageStore
 
 TAG = "TagA"
 SAMPLE_SECONDS = 0.002
+# Puts between two looks at the clock.
+_LOOK_EACH = 32
 
 Answer = dict[str, Any]
 
@@ -30,26 +31,21 @@ class PutLoad:
     topics: int = 1
     queues: int = 8
     perCall: int = 1  # noqa: N815
-    last_put: int = 0
+    next_look: float = 0
 
     def run(self) -> Answer:
         """Return seconds until all was put and until all was dispatched, and how far it lagged."""
         behind: list[int] = []
-        done = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(behind, done))
         begin = time.perf_counter()
-        watcher.start()
         if self.perCall == 1:
-            self._put()
+            self._put(behind)
         else:
-            self._put_many()
+            self._put_many(behind)
         seconds = time.perf_counter() - begin
         behind_bytes = self._behind_bytes()
-        done.set()
         while self._behind_bytes():
             time.sleep(0.0005)
         dispatched = time.perf_counter() - begin
-        watcher.join()
         return {
             "seconds": seconds,
             "dispatched": dispatched,
@@ -57,7 +53,7 @@ class PutLoad:
             "behindMilliseconds": behind,
         }
 
-    def _put(self) -> None:
+    def _put(self, behind: list[int]) -> None:
         body, queues, topics = random.Random(1).randbytes(self.body), self.queues, self.topics
         put = self.store.put
         for number in range(self.messages):
@@ -70,9 +66,10 @@ class PutLoad:
                     queue_id=number % queues,
                 )
             )
-            self.last_put = result.store_timestamp
+            if not number % _LOOK_EACH:
+                self._look(behind, result.store_timestamp)
 
-    def _put_many(self) -> None:
+    def _put_many(self, behind: list[int]) -> None:
         body, queues, topics = random.Random(1).randbytes(self.body), self.queues, self.topics
         for call, first in enumerate(range(0, self.messages, self.perCall)):
             topic, queue_id = f"topic-{call // queues % topics}", call % queues
@@ -83,13 +80,15 @@ class PutLoad:
                 ]
             )
             assert all(result.is_ok for result in results), results
-            self.last_put = results[-1].store_timestamp
+            self._look(behind, results[-1].store_timestamp)
 
-    def _watch(self, behind: list[int], done: threading.Event) -> None:
-        dispatcher = self.store.core.dispatcher
-        while not done.wait(SAMPLE_SECONDS):
-            late = self.last_put - dispatcher.last_record.store_timestamp
-            behind.append(max(0, late) if self._behind_bytes() else 0)
+    def _look(self, behind: list[int], last_put: int) -> None:
+        # Not in a thread of its own, which would take the interpreter's lock from the puts.
+        if (now := time.monotonic()) < self.next_look:
+            return
+        self.next_look = now + SAMPLE_SECONDS
+        late = last_put - self.store.core.dispatcher.last_record.store_timestamp
+        behind.append(max(0, late) if self._behind_bytes() else 0)
 
     def _behind_bytes(self) -> int:
         core = self.store.core

@@ -19,7 +19,7 @@ from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import follow_blocking
 from mqlake.store.recovery.recovery import Progress
-from mqlake.store.services import LOOK_INTERVAL, TICK, Job
+from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings, make_settings
 
 
@@ -199,15 +199,26 @@ class BlockingMessageStore(Answers):
     # Services
 
     def _serve(self) -> None:
+        core, next_look = self.core, 0.0
         while not self._is_closing:
             if self._work.wait(LOOK_INTERVAL):
                 self._work.clear()
                 self._has_work = False
-                sleep(TICK)
-            with self.lock:
-                self.core.tick()
-                while (job := self.core.services.due()) is not None:
-                    self._run(job)
+                self._tick_later()
+            if core.clock.monotonic() >= next_look:
+                next_look = core.clock.monotonic() + LOOK_INTERVAL
+                with self.lock:
+                    core.tick()
+                    while (job := core.services.due()) is not None:
+                        self._run(job)
+
+    def _tick_later(self) -> None:
+        ticks = self.core.ticks
+        sleep(TICK)
+        if self.core.ticks != ticks:
+            sleep(LOADED_TICK)
+        with self.lock:
+            self.core.tick()
 
     def _run(self, job: Job) -> None:
         """Run a job with the lock let go."""

@@ -22,7 +22,7 @@ from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
-from mqlake.store.services import LOOK_INTERVAL, TICK, Job
+from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings, make_settings
 
 
@@ -85,6 +85,7 @@ class MessageStore(Answers):
             self._disk.shutdown()
             raise
         self._is_sync = self.core.waits_for_disk
+        self._closing = asyncio.Event()
         self._serving = self._loop.create_task(self._serve())
         return self
 
@@ -101,7 +102,8 @@ class MessageStore(Answers):
         Raises:
             DiskError: the disk failed; the next start recovers.
         """
-        self._serving.cancel()
+        self._closing.set()
+        # Not cut off: the job that it may wait for writes files that closing writes too.
         await asyncio.gather(self._serving, return_exceptions=True)
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
@@ -167,6 +169,22 @@ class MessageStore(Answers):
         self._tick_soon()
         return result
 
+    def append_end(
+        self,
+        physical_offset: int,
+        queue_offset: int,
+        group: str,
+        *,
+        commit: bool,
+        is_answer: bool = False,
+    ) -> Ended:
+        """End a transaction as `Transactions.end` does, without waiting for the disk."""
+        ended = self.core.transactions.end(
+            physical_offset, queue_offset, group, commit=commit, is_answer=is_answer
+        )
+        self._tick_soon()
+        return ended
+
     async def durable(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
         """Return results of appends once they are as durable as the settings say.
 
@@ -224,9 +242,12 @@ class MessageStore(Answers):
 
     def _tick_soon(self) -> None:
         if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(TICK, self._tick)
+            self._tick_timer = self._loop.call_later(TICK, self._tick, self.core.ticks)
 
-    def _tick(self) -> None:
+    def _tick(self, ticks: int) -> None:
+        if self.core.ticks != ticks:
+            self._tick_timer = self._loop.call_later(LOADED_TICK, self._tick, self.core.ticks)
+            return
         self._tick_timer = None
         self.core.tick()
 
@@ -306,12 +327,19 @@ class MessageStore(Answers):
     # Services
 
     async def _serve(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_INTERVAL)
+        while not await self._is_closing_after(LOOK_INTERVAL):
             self._expire()
+            self.core.tick()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)
             self._release()
+
+    async def _is_closing_after(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._closing.wait()
+        except TimeoutError:
+            return False
 
     async def _run(self, job: Job) -> None:
         try:

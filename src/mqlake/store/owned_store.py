@@ -59,6 +59,7 @@ class OwnedStore:
         transactions: prepares messages, commits them, and asks for them.
         recovered: what opening it found and mended.
         services: what is done by the clock.
+        ticks: how often it was dispatched.
         answer_if_busy: `Appender.answer_if_busy`.
         failure: why nothing more is taken, once the disk failed to keep what it had taken.
     """
@@ -102,7 +103,7 @@ class OwnedStore:
         self._dispatch_failure: DiskError | None = None
         self._not_writable: str | None = None
         self._last_flush = self._last_checkpoint = clock.monotonic()
-        self._last_tick = clock.milliseconds()
+        self._last_tick, self.ticks = clock.milliseconds(), 0
         self._entries_in_checkpoint = self.dispatcher.entries
         self._held = ExitStack()
         self.services = Services(clock, self._services())
@@ -189,6 +190,7 @@ class OwnedStore:
         Where the disk refuses, the store takes no messages until a later tick succeeds.
         """
         self._last_tick = self.clock.milliseconds()
+        self.ticks += 1
         try:
             self.log.prepare_next()
             self.dispatcher.run(self.readable_end)
