@@ -10,6 +10,7 @@ from mqlake.broker.busy import Busy
 from mqlake.broker.settings import BrokerSettings
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, response
+from mqlake.remoting.errors import RemotingError
 from mqlake.store.append.put_result import PutResult, PutStatus
 
 _REFUSED = {
@@ -28,6 +29,11 @@ _REFUSED = {
         "[PC_SYNCHRONIZED]broker busy, start flow control for a while.",
     ),
     PutStatus.UNKNOWN_ERROR: (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"),
+    PutStatus.WHEEL_TIMER_NOT_ENABLE: (
+        ResponseCode.SYSTEM_ERROR,
+        "accurate timer message is not enabled, timerWheelEnable is false",
+    ),
+    PutStatus.WHEEL_TIMER_MSG_ILLEGAL: (ResponseCode.MESSAGE_ILLEGAL, "timer message illegal"),
 }
 _BUSY = {
     PutStatus.CREATE_MAPPED_FILE_FAILED: "NO_FILE",
@@ -36,6 +42,12 @@ _BUSY = {
     PutStatus.UNKNOWN_ERROR: "DISK_FAILED",
     PutStatus.FLUSH_DISK_TIMEOUT: "FLUSH_TIMEOUT",
 }
+
+
+def refusal(result: PutResult) -> RemotingError:
+    """Return the answer to a request of which the put was refused."""
+    code, words = _REFUSED[result.status]
+    return RemotingError(code, f"{words}: {result.reason}")
 
 
 class Answers:

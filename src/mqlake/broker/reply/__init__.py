@@ -1,0 +1,1 @@
+"""Request and reply: an answer finds the client that waits for it."""

@@ -1,0 +1,129 @@
+"""SEND_REPLY_MESSAGE (upstream: `ReplyMessageProcessor`).
+
+A consumer answers a request: the answer names the client that waits, as a producer's id. It is
+pushed to that client, and stored too where the settings say so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.send.checks import Header, SendChecks
+from mqlake.broker.topics import any_queue
+from mqlake.errors import MqlakeError
+from mqlake.formats.properties import decode_properties, encode_pairs
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, request, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.reply import ReplyMessageHeader
+from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
+from mqlake.remoting.headers.send import SendMessageResponseHeader as Answer
+from mqlake.remoting.server import Handler
+from mqlake.store.append.message import Message
+
+_REPLY_TO = "REPLY_TO_CLIENT"
+_PUSHED = "PUSH_REPLY_TIME"
+_TIMEOUT = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class Replies:
+    """Hands replies to the clients that wait for them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._checks = parts, SendChecks(parts)
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.SEND_REPLY_MESSAGE: self._send,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self._send_v2,
+        }
+
+    async def _send(self, peer: Peer, request: Command) -> Command:
+        return await self._reply(peer, request, request.header(SendMessageHeader))
+
+    async def _send_v2(self, peer: Peer, request: Command) -> Command:
+        return await self._reply(peer, request, request.header(SendMessageHeaderV2))
+
+    async def _reply(self, peer: Peer, asked: Command, header: Header) -> Command:
+        topic = self._checks.topic(header, peer)
+        queue_id = header.queue_id
+        if queue_id < 0:
+            queue_id = any_queue(max(1, topic.write_queue_nums))
+        pairs = decode_properties((header.properties or "").encode("utf-8", "replace"))
+        failure = await self._push(peer, header, pairs, bytes(asked.body))
+        msg_id, queue_offset = "0", 0
+        if self._parts.settings.store_reply_message_enable:
+            put = await self._store(peer, header, queue_id, bytes(asked.body))
+            if put is not None:
+                msg_id, queue_offset = put
+        if failure is not None:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, failure)
+        fields = Answer(msg_id=msg_id, queue_id=queue_id, queue_offset=queue_offset)
+        return response(asked, header=fields)
+
+    async def _push(
+        self, peer: Peer, header: Header, pairs: Mapping[str, str], body: bytes
+    ) -> str | None:
+        """Hand the reply to the client that waits; return why that failed, None for success."""
+        client_id = pairs.get(_REPLY_TO)
+        if client_id is None:
+            return f"reply message properties[{_REPLY_TO}] is null"
+        client = self._parts.clients.producer_with_id(client_id)
+        if client is None:
+            return f"push reply message fail, channel of <{client_id}> not found."
+        now = self._parts.store.core.clock.milliseconds()
+        pushed = ReplyMessageHeader(
+            producer_group=header.producer_group,
+            topic=header.topic,
+            default_topic=header.default_topic,
+            default_topic_queue_nums=header.default_topic_queue_nums,
+            queue_id=header.queue_id,
+            sys_flag=header.sys_flag,
+            born_timestamp=header.born_timestamp,
+            flag=header.flag,
+            born_host=peer.address,
+            store_host=self._parts.settings.broker_address,
+            store_timestamp=now,
+            properties=encode_pairs({**pairs, _PUSHED: str(now)}).decode(),
+            reconsume_times=header.reconsume_times,
+            unit_mode=header.unit_mode,
+        )
+        command = request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, pushed, body)
+        try:
+            answer = await client.peer.request(command, _TIMEOUT)
+        except MqlakeError as error:
+            return f"push reply message to {client_id} fail: {error}"
+        if answer.code != ResponseCode.SUCCESS:
+            return f"push reply message to {client_id} fail: {answer.code} {answer.remark}"
+        return None
+
+    async def _store(
+        self, peer: Peer, header: Header, queue_id: int, body: bytes
+    ) -> tuple[str, int] | None:
+        """Put the reply; return its message id and its queue offset, None where it was refused.
+
+        The client has it by then: a refusal is logged.
+        """
+        message = Message(
+            topic=header.topic,
+            body=body,
+            queue_id=queue_id,
+            flag=header.flag,
+            sys_flag=header.sys_flag,
+            born_timestamp=header.born_timestamp,
+            born_host=peer.address,
+            reconsume_times=header.reconsume_times or 0,
+            encoded_properties=(header.properties or "").encode("utf-8", "replace"),
+        )
+        store = self._parts.store
+        (result,) = await store.durable(store.append_many([message]))
+        if not result.count:
+            _log.warning("a reply was not stored: %s: %s", result.status, result.reason)
+            return None
+        return result.message_id, result.queue_offset

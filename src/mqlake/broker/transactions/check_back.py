@@ -1,0 +1,71 @@
+"""CHECK_TRANSACTION_STATE: ask a producer what has become of a half message.
+
+Upstream: `AbstractTransactionalMessageCheckListener`, `Broker2Client`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from mqlake.broker.parts import Parts
+from mqlake.formats import record
+from mqlake.formats.properties import UNIQ_KEY
+from mqlake.formats.record import Record
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.command import oneway
+from mqlake.remoting.headers.transactions import CheckTransactionHeader
+from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from mqlake.store.delivery.transactions import CheckBack
+
+_log = logging.getLogger(__name__)
+
+
+class CheckBacks:
+    """Asks a producer of the group that sent a half message; another one each time."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def ask(self, question: CheckBack) -> None:
+        """Send a question; where nobody of the group is there, the next check asks again."""
+        producer = self._parts.clients.producer(question.group)
+        if producer is None:
+            _log.warning(
+                "no producer of group %s to be asked for the transaction at %d of the log",
+                question.group,
+                question.half.physical_offset,
+            )
+            return
+        half = question.half
+        key = half.properties.get(UNIQ_KEY)
+        header = CheckTransactionHeader(
+            topic=HALF_TOPIC,
+            tran_state_table_offset=half.queue_offset,
+            commit_log_offset=half.physical_offset,
+            msg_id=key,
+            transaction_id=key,
+            offset_msg_id=half.message_id,
+            broker_name=self._parts.settings.broker_name,
+        )
+        body = _encode(half, question.topic, question.queue_id)
+        producer.peer.send(oneway(RequestCode.CHECK_TRANSACTION_STATE, header, body))
+
+
+def _encode(half: Record, topic: str, queue_id: int) -> bytes:
+    """Return a half message as its producer knows it: with its own topic and queue."""
+    return record.encode(
+        topic=topic,
+        body=half.body,
+        properties=half.properties,
+        queue_id=queue_id,
+        queue_offset=half.queue_offset,
+        physical_offset=half.physical_offset,
+        flag=half.flag,
+        sys_flag=half.sys_flag,
+        born_timestamp=half.born_timestamp,
+        born_host=half.born_host,
+        store_timestamp=half.store_timestamp,
+        store_host=half.store_host,
+        reconsume_times=half.reconsume_times,
+        prepared_transaction_offset=half.prepared_transaction_offset,
+    )

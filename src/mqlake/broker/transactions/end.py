@@ -1,0 +1,69 @@
+"""END_TRANSACTION (upstream: `EndTransactionProcessor`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.send.answers import refusal
+from mqlake.broker.transactions.check_back import CheckBacks
+from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.transactions import EndTransactionHeader
+from mqlake.remoting.server import Handler
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.delivery.transactions import EndStatus
+
+_ERROR = ResponseCode.SYSTEM_ERROR
+_REFUSED = {
+    EndStatus.NOT_FOUND: (_ERROR, "Find prepared transaction message failed"),
+    EndStatus.WRONG_GROUP: (_ERROR, "The producer group wrong"),
+    EndStatus.WRONG_OFFSET: (_ERROR, "The transaction state table offset wrong"),
+    EndStatus.TOO_LATE: (
+        ResponseCode.ILLEGAL_OPERATION,
+        "CHECK_IMMUNITY_TIME_IN_SECONDS is over: only an answer to a check ends the transaction",
+    ),
+}
+
+
+class EndTransactions:
+    """Commits and rolls back what producers have prepared."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        parts.store.core.transactions.on_check = CheckBacks(parts).ask
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {RequestCode.END_TRANSACTION: self._end}
+
+    async def _end(self, _peer: Peer, request: Command) -> Command:
+        header = request.header(EndTransactionHeader)
+        wanted = header.commit_or_rollback
+        if wanted == TRANSACTION_NONE:
+            # The producer does not know yet: the next check asks it again.
+            return response(request)
+        if wanted not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
+            raise RemotingError(_ERROR, f"commitOrRollback field wrong: {wanted}")
+        ended = self._store.append_end(
+            header.commit_log_offset,
+            header.tran_state_table_offset,
+            header.producer_group,
+            commit=wanted == TRANSACTION_COMMIT,
+            is_answer=bool(header.from_transaction_check),
+        )
+        if ended.status in _REFUSED:
+            raise RemotingError(*_REFUSED[ended.status])
+        if ended.put is not None:
+            await self._check(ended.put)
+        return response(request)
+
+    async def _check(self, put: PutResult) -> None:
+        """Return once a committed message is durable; one that the disk is late with counts."""
+        if put.is_ok:
+            (put,) = await self._store.durable([put])
+        if not put.is_ok and put.status is not PutStatus.FLUSH_DISK_TIMEOUT:
+            raise refusal(put)

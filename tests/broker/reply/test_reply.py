@@ -1,0 +1,67 @@
+"""Replies reach the client that waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mqlake.formats.properties import decode_properties
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.headers.reply import ReplyMessageHeader
+from mqlake.remoting.headers.send import SendMessageResponseHeader
+from tests.broker.clients_of import known_client
+from tests.broker.running import running, to
+
+TOPIC = "DefaultCluster_REPLY_TOPIC"
+PUSH = RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
+PAIRS = "CORRELATION_ID\x01c1\x02REPLY_TO_CLIENT\x01waiting\x02"
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_reply_is_pushed(tmp_path: Path, is_stored: bool) -> None:
+    async def run() -> None:
+        async with (
+            running(tmp_path, storeReplyMessageEnable=is_stored) as broker,
+            known_client(broker, {PUSH: 0}, "waiting") as client,
+        ):
+            header = to(TOPIC, properties=PAIRS, flag=3, sys_flag=1, queue_id=-1)
+            answer = await broker.ask(RequestCode.SEND_REPLY_MESSAGE_V2, header, b"yes")
+            assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
+            assert answer.header(SendMessageResponseHeader).queue_id == 0
+            pushed = await client.next()
+            assert bytes(pushed.body) == b"yes"
+            found = pushed.header(ReplyMessageHeader)
+            assert (found.topic, found.flag, found.sys_flag) == (TOPIC, 3, 1)
+            assert found.store_host == broker.address
+            pairs = decode_properties((found.properties or "").encode())
+            assert int(pairs.pop("PUSH_REPLY_TIME")) == found.store_timestamp
+            assert pairs == decode_properties(PAIRS.encode())
+            assert len(broker.records(TOPIC)) == is_stored
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "remark"),
+    [
+        ("", "reply message properties[REPLY_TO_CLIENT] is null"),
+        ("REPLY_TO_CLIENT\x01gone\x02", "push reply message fail, channel of <gone> not found."),
+        (PAIRS, "push reply message to waiting fail: 1 None"),
+    ],
+)
+def test_nobody_takes_the_reply(tmp_path: Path, pairs: str, remark: str) -> None:
+    async def run() -> None:
+        async with (
+            running(tmp_path) as broker,
+            known_client(broker, {PUSH: ResponseCode.SYSTEM_ERROR}, "waiting"),
+        ):
+            answer = await broker.ask(
+                RequestCode.SEND_REPLY_MESSAGE_V2, to(TOPIC, properties=pairs), b"yes"
+            )
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert answer.remark == remark
+            assert [record.body for record in broker.records(TOPIC)] == [b"yes"]
+
+    asyncio.run(run())
