@@ -15,7 +15,17 @@ from typing import Annotated
 
 import typer
 
-from mqlake.cli.commands import convert, export, follow, inspect, query, rebuild, retention, verify
+from mqlake.cli.commands import (
+    broker,
+    convert,
+    export,
+    follow,
+    inspect,
+    query,
+    rebuild,
+    retention,
+    verify,
+)
 from mqlake.cli.commands import kafka as kafka_commands
 from mqlake.cli.commands.kafka import dump, lookup, rebuild_index, recover
 from mqlake.cli.commands.kafka import inspect as inspect_kafka
@@ -48,6 +58,7 @@ def _program(
 
 
 COMMANDS: dict[str, ModuleType] = {
+    "broker": broker,
     "inspect": inspect,
     "verify": verify,
     "rebuild": rebuild,

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -26,7 +27,7 @@ def serve(make: Server) -> None:
         MqlakeError: the server cannot be started, or does not stop cleanly.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_FORMAT)
-    logging.captureWarnings(capture=True)
+    warnings.showwarning = _log_warning
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_until_told(make))
 
@@ -38,6 +39,10 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def _log_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _log.warning("%s", message)
 
 
 async def _until_told(make: Server) -> None:

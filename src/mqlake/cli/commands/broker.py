@@ -1,0 +1,84 @@
+"""Serve RocketMQ clients: a broker on one store directory, until SIGTERM or Ctrl-C.
+
+Settings come from `--config`, a `broker.conf` as RocketMQ has it, then from the options; names that
+mqlake does not know are warned of. Where neither `--namesrv`, the file nor the variable
+NAMESRV_ADDR names a name server, one runs in the same process. Without a `brokerIP1` clients of
+this machine only are served; with one, all that can reach that address. Log lines go to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqlake.cli.options import UsageError
+
+EXAMPLES = (
+    "mqlake broker --store /data/rocketmq/store",
+    "mqlake broker -c broker.conf --namesrv 10.0.0.1:9876",
+    "mqlake broker --store ./store --set flushDiskType=SYNC_FLUSH --set brokerName=broker-a",
+)
+
+_NAMESRV_PORT = 9876
+
+
+def broker(
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="A broker.conf."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            metavar="DIR",
+            help="Store directory, made where there is none; storePathRootDir.",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=1, max=65535, help="Port to listen on, and 2 below it; listenPort."
+        ),
+    ] = None,
+    namesrv: Annotated[
+        str | None,
+        typer.Option(
+            "--namesrv",
+            metavar="ADDRESSES",
+            help="Name servers, ';' between them; namesrvAddr.",
+        ),
+    ] = None,
+    namesrv_port: Annotated[
+        int,
+        typer.Option(
+            "--namesrv-port",
+            min=1,
+            max=65535,
+            help="Port of the name server in this process, where no other is named.",
+        ),
+    ] = _NAMESRV_PORT,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times."),
+    ] = None,
+) -> int:
+    """Serve RocketMQ clients on a store directory."""
+    from mqlake.broker.settings import make_broker_settings
+    from mqlake.programs.broker import BrokerProgram
+    from mqlake.programs.serve import serve
+    from mqlake.store.settings import read_properties
+
+    given = [text.partition("=") for text in override or []]
+    if wrong := [name for name, sign, _ in given if not sign]:
+        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
+    options = {"storePathRootDir": store, "listenPort": port, "namesrvAddr": namesrv}
+    found: dict[str, object] = {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}
+    found |= read_properties(config) if config else {}
+    found |= {name: str(value) for name, value in options.items() if value is not None}
+    found |= {name.strip(): value.strip() for name, _, value in given}
+    serve(lambda: BrokerProgram(make_broker_settings(found), namesrv_port))
+    return 0

@@ -1,0 +1,74 @@
+"""A broker as a program: with a name server of its own, unless its settings name others."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import AsyncExitStack
+from typing import Self
+
+import msgspec
+
+from mqlake.broker.broker import Broker
+from mqlake.broker.settings import BrokerSettings
+from mqlake.namesrv.name_server import NameServer
+from mqlake.namesrv.settings import NamesrvSettings
+
+NAMESRV_PORT = 9876
+
+_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+_log = logging.getLogger(__name__)
+
+
+class BrokerProgram:
+    """A broker, and where its settings name no name server, one in the same event loop.
+
+    Attributes:
+        broker: there while the program runs.
+        name_servers: addresses of all name servers, `;` between them; there while it runs.
+    """
+
+    broker: Broker
+    name_servers: str
+
+    def __init__(self, settings: BrokerSettings, namesrv_port: int = NAMESRV_PORT) -> None:
+        self._settings, self._namesrv_port = settings, namesrv_port
+
+    async def __aenter__(self) -> Self:
+        begin = time.perf_counter()
+        settings = self._settings
+        async with AsyncExitStack() as undo:
+            if not settings.name_servers:
+                address = await self._start_name_server(undo)
+                settings = msgspec.structs.replace(settings, namesrv_addr=address)
+            self.broker = await undo.enter_async_context(Broker(settings))
+            self.name_servers = settings.namesrv_addr
+            self._undo = undo.pop_all()
+        _log.info(
+            "broker %s at %s, name server %s, store %s: ready after %.2f s",
+            settings.broker_name,
+            settings.broker_address,
+            settings.namesrv_addr,
+            settings.store_path,
+            time.perf_counter() - begin,
+        )
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self._undo.aclose()
+
+    async def _start_name_server(self, undo: AsyncExitStack) -> str:
+        """Start it, and return its address."""
+        address = self._settings.listen_address
+        names = NameServer(
+            NamesrvSettings(
+                bind_address=address,
+                listen_port=self._namesrv_port,
+                kv_config_path=str(self._settings.store_path / "config" / "kvConfig.json"),
+            )
+        )
+        port = await names.start()
+        undo.push_async_callback(names.stop)
+        address = _ALL_ADDRESSES.get(address, address)
+        return f"{f'[{address}]' if ':' in address else address}:{port}"

@@ -1,0 +1,73 @@
+"""`mqlake.testing`: a broker for tests of other projects."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mqlake.broker.broker import Broker
+from mqlake.errors import MqlakeError, StoreError
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.command import Command, request
+from mqlake.remoting.headers.namesrv import GetRouteInfoHeader
+from mqlake.testing import RunningBroker
+from mqlake.testing import broker as run_broker
+from mqlake.testing.fixtures import broker  # noqa: F401 (a fixture)
+from tests.broker.running import PATIENCE, to
+
+
+def ask(address: str, command: Command) -> Command:
+    async def run() -> Command:
+        client = RemotingClient()
+        try:
+            return await client.call(address, command, PATIENCE)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+async def count(broker: Broker) -> int:
+    broker.parts.store.core.tick()
+    return broker.parts.store.queue("Orders", 0).max_offset
+
+
+def test_the_fixture_serves_clients(broker: RunningBroker) -> None:  # noqa: F811
+    ask(broker.address, request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"x"))
+
+    # What a producer has made is told to the name server at once.
+    header = GetRouteInfoHeader(topic="Orders")
+    route = ask(broker.name_server, request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header))
+    assert broker.address.encode() in bytes(route.body)
+    assert broker.call(count) == 1
+    assert (broker.store / "commitlog").is_dir()
+
+
+def test_several_at_once_and_one_after_the_other(tmp_path: Path) -> None:
+    with run_broker(tmp_path) as first, run_broker() as second:
+        assert first.address != second.address
+        ask(first.address, request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"x"))
+    assert not second.store.exists()
+    with run_broker(tmp_path, brokerName="again") as third:
+        assert third.call(count) == 1
+
+
+def test_wrong_settings_are_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="brokerId"), run_broker(tmp_path, brokerId=1):
+        pass
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with run_broker() as first:
+        port = int(first.address.partition(":")[2])
+        with (
+            pytest.raises(MqlakeError, match="cannot listen"),
+            run_broker(tmp_path, listenPort=port),
+        ):
+            pass
+    # What was begun was undone: the store is free.
+    with run_broker(tmp_path):
+        pass
