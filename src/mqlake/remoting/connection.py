@@ -59,6 +59,12 @@ class Peer(asyncio.Protocol):
         """Whether nothing that is sent now would arrive."""
         return not self._is_open
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait for the other side to read."""
+        waiting = self._transport.get_write_buffer_size() if self._transport else 0
+        return self._out_size + waiting
+
     def send(self, command: Command) -> None:
         """Send a command with what else is sent in this round of the loop.
 
@@ -149,7 +155,8 @@ class Peer(asyncio.Protocol):
         self.local_port = int(transport.get_extra_info("sockname")[1])
         self.last_active = self._shared.loop.time()
         self._is_open = True
-        self._shared.opened(self)
+        if not self._shared.opened(self):
+            self._abort(f"{self._limits.connections} connections are open already")
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self._shared.loop.time()

@@ -103,5 +103,5 @@ def _not_supported(request: Command) -> Command:
 
 
 def _refuse(peer: Peer, request: Command, limit: int) -> None:
-    remark = f"[TOO_MANY_IN_FLIGHT]{limit} requests of this connection wait for an answer"
+    remark = f"[TOO_MANY_IN_FLIGHT]{limit} requests of this connection wait"
     _answer(peer, request, response(request, ResponseCode.SYSTEM_BUSY, remark=remark))

@@ -35,9 +35,10 @@ class Shared:
         self.buffered = 0
         self._writers: list[Peer] = []
 
-    def opened(self, peer: Peer) -> None:
-        """Count a connection."""
+    def opened(self, peer: Peer) -> bool:
+        """Count a connection; say whether there may be so many."""
         self.peers.add(peer)
+        return len(self.peers) <= self.limits.connections
 
     def lost(self, peer: Peer) -> None:
         """Forget a connection."""

@@ -1,0 +1,86 @@
+"""A server and a client on one event loop, and raw connections beside them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
+
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.command import Command
+from mqlake.remoting.dispatch import Handler
+from mqlake.remoting.frames import FrameReader
+from mqlake.remoting.limits import Limits
+from mqlake.remoting.server import RemotingServer
+
+
+class Served(NamedTuple):
+    server: RemotingServer
+    client: RemotingClient
+    port: int
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def ask(self, command: Command, seconds: float = 10.0) -> Command:
+        """Return the answer to a request."""
+        return await self.client.request(self.address, command, seconds)
+
+
+@asynccontextmanager
+async def serving(
+    handlers: Mapping[int, Handler],
+    limits: Limits | None = None,
+    client_handlers: Mapping[int, Handler] | None = None,
+) -> AsyncIterator[Served]:
+    """Serve while the block runs."""
+    server = RemotingServer(handlers, limits)
+    client = RemotingClient(client_handlers)
+    port = await server.start("127.0.0.1", 0)
+    try:
+        yield Served(server, client, port)
+    finally:
+        await client.close()
+        await server.stop()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Return once it holds; the test's time limit ends a wait in vain."""
+    while not holds():  # noqa: ASYNC110 (what it waits for has no event)
+        await asyncio.sleep(0.001)
+
+
+class Raw:
+    """A connection whose bytes are the test's affair."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._frames = FrameReader(Limits())
+        self._read: list[Command] = []
+
+    @classmethod
+    async def open(cls, port: int) -> Raw:
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def command(self) -> Command:
+        """Return the next command that comes in."""
+        while not self._read:
+            data = await self.reader.read(1 << 16)
+            if not data:
+                raise EOFError
+            self._read += self._frames.feed(data)
+        return self._read.pop(0)
+
+    async def is_closed(self) -> bool:
+        """Wait for the end; say whether nothing came before it."""
+        try:
+            return await self.reader.read() == b""
+        except ConnectionError:
+            return True
+
+    async def close(self) -> None:
+        self.writer.close()
+        with suppress(ConnectionError):
+            await self.writer.wait_closed()

@@ -1,0 +1,169 @@
+"""A connection that asks for too much is refused or closed, and no other one notices."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.command import Command, request, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.frames import encode
+from mqlake.remoting.limits import Limits
+from tests.remoting.messages import frame, json_header
+from tests.remoting.serving import Raw, Served, serving, until
+
+ECHO, PARK, LARGE = 1, 2, 3
+
+parked: list[tuple[Peer, Command]] = []
+HANDLERS = {
+    ECHO: lambda _, asked: response(asked, body=asked.body),
+    PARK: lambda peer, asked: parked.append((peer, asked)),
+    LARGE: lambda _, asked: response(asked, body=bytes(1 << 20)),
+}
+
+
+async def still_serves(served: Served) -> None:
+    assert (await served.ask(request(ECHO, body=b"x"))).body == b"x"
+
+
+def test_a_malformed_frame_closes_its_connection_only(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with serving(HANDLERS) as served:
+            await still_serves(served)
+            raw = await Raw.open(served.port)
+            raw.writer.write(frame(json_header(code=ECHO)) + b"GET / HTTP/1.1\r\n\r\n")
+            assert (await raw.command()).code == ResponseCode.SUCCESS  # what was good is answered
+            assert await raw.is_closed()
+            await still_serves(served)
+            assert len(served.server.peers) == 1
+            await raw.close()
+
+    asyncio.run(run())
+    (record,) = caplog.records
+    assert record.getMessage().endswith(
+        "closed: no RocketMQ frame: it begins with 'GET '",
+    )
+
+
+def test_requests_beyond_the_limit_in_flight_are_busy() -> None:
+    async def run() -> None:
+        parked.clear()
+        async with serving(HANDLERS, Limits(in_flight=2)) as served:
+            waiting = [asyncio.ensure_future(served.ask(request(PARK))) for _ in range(2)]
+            await until(lambda: len(parked) == 2)
+            answer = await served.ask(request(ECHO))
+            assert answer.code == ResponseCode.SYSTEM_BUSY
+            assert answer.remark == "[TOO_MANY_IN_FLIGHT]2 requests of this connection wait"
+            peer, asked = parked[0]
+            peer.answer(asked, response(asked))
+            await waiting[0]
+            await still_serves(served)
+            waiting[1].cancel()
+
+    asyncio.run(run())
+
+
+def test_silent_connections_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with serving(HANDLERS, Limits(idle=0.2)) as served:
+            raw = await Raw.open(served.port)
+            for _ in range(8):
+                await still_serves(served)
+                await asyncio.sleep(0.05)
+            assert await raw.is_closed()
+            await still_serves(served)
+            await raw.close()
+
+    asyncio.run(run())
+    assert "closed: silent for 0.2 s" in caplog.text
+
+
+def test_connections_beyond_the_limit_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with serving(HANDLERS, Limits(connections=1)) as served:
+            await still_serves(served)
+            raw = await Raw.open(served.port)
+            assert await raw.is_closed()
+            await still_serves(served)
+            await raw.close()
+
+    asyncio.run(run())
+    assert "1 connections are open already" in caplog.text
+
+
+def test_frames_begun_are_held_up_to_a_limit_in_all(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with serving(HANDLERS, Limits(buffered=100_000)) as served:
+            begun = frame(json_header(), bytes(1 << 20))[:60_000]
+            raws = [await Raw.open(served.port) for _ in range(2)]
+            for raw in raws:
+                raw.writer.write(begun)
+            done, waiting = await asyncio.wait(
+                [asyncio.ensure_future(raw.is_closed()) for raw in raws],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            assert len(done) == 1
+            await still_serves(served)
+            for raw in raws:
+                await raw.close()
+            await asyncio.gather(*waiting)
+            await still_serves(served)
+
+    asyncio.run(run())
+    assert "frames begun hold over 100000 bytes in all" in caplog.text
+
+
+async def _slow(served: Served) -> Raw:
+    """Open a connection whose kernel buffers are small."""
+    loop = asyncio.get_running_loop()
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setblocking(False)
+    await loop.sock_connect(sock, ("127.0.0.1", served.port))
+    return Raw(*await asyncio.open_connection(sock=sock, limit=4096))
+
+
+def test_one_that_does_not_read_is_served_no_more_until_it_reads() -> None:
+    async def run() -> None:
+        async with serving(HANDLERS) as served:
+            raw = await _slow(served)
+            for number in range(40):
+                asked = request(LARGE)
+                asked.opaque = number
+                raw.writer.write(encode(asked))
+            await until(lambda: any(peer.unsent > 1 << 20 for peer in served.server.peers))
+            (peer,) = served.server.peers
+            await asyncio.sleep(0.05)
+            assert not peer.is_closed
+            assert peer.unsent < 8 << 20
+            await still_serves(served)
+            for number in range(40):
+                answer = await raw.command()
+                assert (answer.opaque, len(answer.body)) == (number, 1 << 20)
+            await raw.close()
+
+    asyncio.run(run())
+
+
+def test_one_that_does_not_read_what_comes_by_itself_is_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> None:
+        parked.clear()
+        async with serving(HANDLERS, Limits(write_buffer=4 << 20)) as served:
+            raw = await _slow(served)
+            for _ in range(40):
+                raw.writer.write(encode(request(PARK)))
+            await until(lambda: len(parked) == 40)
+            for peer, asked in parked:
+                peer.answer(asked, response(asked, body=bytes(1 << 20)))
+            assert parked[0][0].is_closed
+            await still_serves(served)
+            assert len(served.server.peers) == 1
+            await raw.close()
+
+    asyncio.run(run())
+    assert f"does not read: {4 << 20} bytes wait for it" in caplog.text
