@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mqlake.broker.busy import Busy
+from mqlake.broker.clients.clients import Clients
 from mqlake.broker.groups import Groups
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
@@ -20,6 +21,7 @@ class Parts:
         settings: read them here each time: a broker's settings may be changed while it runs.
         store: messages, tables, and what is done with them.
         topics, groups: the broker's.
+        clients: who is connected: producers and consumers by group.
         names: the name servers that are told of the topics.
         busy: how often requests were turned away.
         repeating: what is done by the clock.
@@ -33,4 +35,5 @@ class Parts:
         self.topics = Topics(settings, store.core.config.topics)
         self.groups = Groups(settings, store.core.config.groups)
         self.busy = Busy()
+        self.clients = Clients(self)
         self.names = Registration(settings, self.topics)

@@ -70,7 +70,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1000
     reject_pull_consumer_enable: bool = False
-    enable_property_filter: bool = False
+    enable_property_filter: bool = True
+    """Whether consumers may filter by SQL92. Off in RocketMQ, where it has to be asked for."""
     filter_support_retry: bool = False
     lite_pull_message_enable: bool = True
     use_server_side_reset_offset: bool = True

@@ -193,6 +193,7 @@ class LiveReads(Lookups):
 
         (0, 0) where nothing was.
         """
+        self._live.catch_up()
         files = self._live.index.files().files
         header = files[-1].header if files else None
         return (header.end_timestamp, header.end_physical_offset) if header else (0, 0)

@@ -28,7 +28,7 @@ _LITERALS = {
 }
 
 
-@lru_cache(1024)
+@lru_cache(128)
 def compile_expression(expression: str) -> Evaluate:
     """Return what evaluates an expression: True where it chooses a message.
 

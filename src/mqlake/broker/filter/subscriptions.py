@@ -1,0 +1,71 @@
+"""What a subscription chooses: an expression of tags, or a condition over properties.
+
+Upstream: `FilterAPI`, `ExpressionType`, `ConsumerFilterManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mqlake.broker.filter.sql92.java_numbers import NotComparableError
+from mqlake.broker.filter.sql92.parser import compile_expression
+from mqlake.broker.filter.sql92.terms import Evaluate
+from mqlake.broker.filter.sql92.tokens import ExpressionError
+from mqlake.broker.settings import BrokerSettings
+
+SQL92 = "SQL92"
+
+MAX_LENGTH = 32 * 1024
+"""Longest expression in characters."""
+
+
+class Choice(NamedTuple):
+    """Which messages of a topic are wanted.
+
+    Attributes:
+        tags: an expression of tags, for the store to go by; None where `condition` decides.
+        condition: over properties; None where `tags` decides.
+    """
+
+    tags: str | None = None
+    condition: Evaluate | None = None
+
+    def holds(self, properties: Mapping[str, str]) -> bool:
+        """Say whether the condition holds for a message with these properties.
+
+        Where its values do not compare, it does not.
+        """
+        if self.condition is None:
+            return True
+        try:
+            return self.condition(properties) is True
+        except NotComparableError:
+            return False
+
+
+def is_by_tags(expression_type: str | None) -> bool:
+    """Say whether an expression of this type is one of tags."""
+    return not expression_type or expression_type == "TAG"
+
+
+def not_supported(settings: BrokerSettings, expression_type: str | None) -> str | None:
+    """Return why a broker does not filter by expressions of a type, None where it does."""
+    if is_by_tags(expression_type) or settings.enable_property_filter:
+        return None
+    return f"The broker does not support consumer to filter message by {expression_type}"
+
+
+def choice(expression: str | None, expression_type: str | None) -> Choice:
+    """Return what an expression chooses.
+
+    Raises:
+        ExpressionError: it is no expression of its type.
+    """
+    if expression and len(expression) > MAX_LENGTH:
+        raise ExpressionError(f"the filter expression is longer than {MAX_LENGTH} characters")
+    if is_by_tags(expression_type):
+        return Choice(tags=expression)
+    if expression_type != SQL92:
+        raise ExpressionError(f"there are no filters of type {expression_type}; TAG and {SQL92}")
+    return Choice(condition=compile_expression(expression or ""))

@@ -1,0 +1,1 @@
+"""Offsets of queues and of consumer groups (upstream: `ConsumerManageProcessor`)."""

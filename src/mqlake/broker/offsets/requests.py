@@ -1,0 +1,125 @@
+"""What clients ask of offsets.
+
+QUERY_CONSUMER_OFFSET, UPDATE_CONSUMER_OFFSET; GET_MAX_OFFSET, GET_MIN_OFFSET,
+SEARCH_OFFSET_BY_TIMESTAMP, GET_EARLIEST_MSG_STORETIME.
+Upstream: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.offsets import (
+    OffsetHeader,
+    QueryConsumerOffsetHeader,
+    QueueHeader,
+    SearchOffsetHeader,
+    TimestampHeader,
+    UpdateConsumerOffsetHeader,
+)
+from mqlake.remoting.server import Handler
+from mqlake.store.queues.time_search import Boundary
+
+_BOUNDARIES = {"LOWER": Boundary.LOWER, "UPPER": Boundary.UPPER}
+
+_YOUNG = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 40 // 100
+"""Bytes at the log's end that are taken to be in memory (`accessMessageInMemoryMaxRatio`)."""
+
+
+class OffsetRequests:
+    """Answers what clients ask of offsets, and keeps what groups commit."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._reads = parts.store.core.reads
+        self._offsets = parts.store.core.config.consumer_offsets
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self._query,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self._update,
+            RequestCode.GET_MAX_OFFSET: self._max,
+            RequestCode.GET_MIN_OFFSET: self._min,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._search,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self._earliest,
+        }
+
+    # Of consumer groups
+
+    def _query(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        header = request.header(QueryConsumerOffsetHeader)
+        offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
+        if offset is None:
+            if header.set_zero_if_not_found is False:
+                reason = "Not found, do not set to zero, maybe this group boot first"
+                raise RemotingError(ResponseCode.QUERY_NOT_FOUND, reason)
+            if not self._is_young(header.topic, header.queue_id):
+                reason = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+                raise RemotingError(ResponseCode.QUERY_NOT_FOUND, reason)
+            offset = 0
+        return response(request, header=OffsetHeader(offset=offset))
+
+    def _is_young(self, topic: str, queue_id: int) -> bool:
+        """Say whether a queue still has its first message, and that is likely to be in memory.
+
+        A new group then begins with it, wherever it wants to begin.
+        """
+        queue = self._reads.queue(topic, queue_id)
+        if queue.min_offset > 0 or queue.max_offset == 0:
+            return False
+        first = self._reads.head_from(topic, queue_id, 0)
+        return first is not None and self._reads.max_offset - first.physical_offset <= _YOUNG
+
+    def _update(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        header = request.header(UpdateConsumerOffsetHeader)
+        group, topic = header.consumer_group, header.topic
+        if group not in self._parts.groups:
+            reason = f"Group {group} not exist!"
+            raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
+        if topic not in self._parts.topics:
+            raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+        queue_id, offset = header.queue_id, header.commit_offset
+        if queue_id is None:
+            reason = f"QueueId is null, topic is {topic}"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        if offset is None:
+            reason = f"Offset is null, topic is {topic}"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        is_reset = self._offsets.has_reset(group, topic, queue_id)
+        if is_reset and self._parts.settings.use_server_side_reset_offset:
+            return response(request, remark="Offset has been previously reset")
+        self._offsets.commit(group, topic, queue_id, offset)
+        return response(request)
+
+    # Of queues
+
+    def _max(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        header = request.header(QueueHeader)
+        queue = self._reads.queue(header.topic, header.queue_id)
+        return response(request, header=OffsetHeader(offset=queue.max_offset))
+
+    def _min(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        header = request.header(QueueHeader)
+        queue = self._reads.queue(header.topic, header.queue_id)
+        return response(request, header=OffsetHeader(offset=queue.min_offset))
+
+    def _search(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        header = request.header(SearchOffsetHeader)
+        boundary = _BOUNDARIES[header.boundary_type]
+        offset = self._reads.offset_by_time(
+            header.topic, header.queue_id, header.timestamp, boundary
+        )
+        return response(request, header=OffsetHeader(offset=offset))
+
+    def _earliest(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        header = request.header(QueueHeader)
+        first = self._reads.head_from(header.topic, header.queue_id, 0)
+        time = -1 if first is None else first.store_timestamp
+        return response(request, header=TimestampHeader(timestamp=time))

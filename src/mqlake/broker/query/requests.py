@@ -1,0 +1,74 @@
+"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID. Messages are answered as they lie in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.formats.record import Record
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.query import (
+    QueryMessageAnswerHeader,
+    QueryMessageHeader,
+    ViewMessageHeader,
+)
+from mqlake.remoting.server import Handler
+
+_UNIQUE_KEYS = 32
+"""Messages with one unique key that are answered at most (`defaultQueryMaxNum`)."""
+
+_UNIQUE_KEY_TYPE = "U"
+
+
+class QueryRequests:
+    """Finds messages."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._reads = parts.store.core.reads
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.QUERY_MESSAGE: self._query,
+            RequestCode.VIEW_MESSAGE_BY_ID: self._view,
+        }
+
+    def _query(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        header = request.header(QueryMessageHeader)
+        is_unique = header.is_unique_key or header.index_type == _UNIQUE_KEY_TYPE
+        wanted = _UNIQUE_KEYS if is_unique else header.max_num
+        most = self._parts.settings.max_msgs_num_batch
+        found = self._reads.by_key(
+            header.topic,
+            header.key,
+            header.begin_timestamp,
+            header.end_timestamp,
+            max(1, min(wanted, most)),
+            header.index_type,
+        )
+        timestamp, offset = self._reads.index_end
+        answer = QueryMessageAnswerHeader(
+            index_last_update_timestamp=timestamp, index_last_update_phyoffset=offset
+        )
+        body = b"".join(self._raw(record) for record in found.records)
+        if not body:
+            reason = "can not find message, maybe time range not correct"
+            return response(request, ResponseCode.QUERY_NOT_FOUND, answer, remark=reason)
+        count = len(found.records)
+        remark = f"the newest {count} of more; ask for a range of time" if found.truncated else None
+        return response(request, header=answer, body=body, remark=remark)
+
+    def _raw(self, record: Record) -> bytes | memoryview:
+        return self._reads.raw_at(record.physical_offset) or b""
+
+    def _view(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+        offset = request.header(ViewMessageHeader).offset
+        raw = self._reads.raw_at(offset)
+        if raw is None:
+            reason = f"can not find message by the offset, {offset}"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        return response(request, body=raw)

@@ -1,0 +1,74 @@
+"""Queues for one consumer alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from mqlake.broker.locks.queue_locks import LIFETIME, QueueLocks
+from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from tests.broker.running import Running, running
+
+A, B, C = (MessageQueue("Orders", "broker-a", queue_id) for queue_id in range(3))
+
+
+class Time:
+    now = 1000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def test_locks() -> None:
+    time = Time()
+    locks = QueueLocks(time)
+    assert locks.lock("g", "one", [A, B, A]) == [A, B]
+    assert locks.lock("g", "two", [B, C]) == [C]
+    assert locks.lock("other", "two", [A]) == [A], "each group has its own"
+    assert locks.lock("g", "one", [A, B]) == [A, B], "and once more"
+    locks.unlock("g", "two", [A, C])
+    assert (locks.owner("g", A), locks.owner("g", C)) == ("one", None), "only one's own"
+    assert locks.lock("g", "one", [C]) == [C]
+
+
+def test_locks_end_when_they_are_not_renewed() -> None:
+    time = Time()
+    locks = QueueLocks(time)
+    locks.lock("g", "one", [A, B])
+    time.now += LIFETIME // 2
+    locks.lock("g", "one", [A])
+    time.now += LIFETIME // 2 + 1
+    assert (locks.owner("g", A), locks.owner("g", B)) == ("one", None)
+    locks.expire()
+    assert locks.lock("g", "two", [A, B]) == [B]
+    time.now += 2 * LIFETIME
+    locks.expire()
+    assert not locks._groups  # pyright: ignore[reportPrivateUsage]
+
+
+def body(client_id: str, *queues: int) -> bytes:
+    chosen = [{"topic": "Orders", "brokerName": "broker-a", "queueId": one} for one in queues]
+    return json.dumps({"consumerGroup": "g", "clientId": client_id, "mqSet": chosen}).encode()
+
+
+async def lock(broker: Running, client_id: str, *queues: int) -> list[int]:
+    answer = await broker.ask(RequestCode.LOCK_BATCH_MQ, None, body(client_id, *queues))
+    found = json.loads(bytes(answer.body))["lockOKMQSet"]
+    assert all((one["topic"], one["brokerName"]) == ("Orders", "broker-a") for one in found)
+    return [one["queueId"] for one in found]
+
+
+def test_requests(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            assert await lock(broker, "one", 0, 1) == [0, 1]
+            assert await lock(broker, "two", 0, 2) == [2]
+            answer = await broker.ask(RequestCode.UNLOCK_BATCH_MQ, None, body("one", 0))
+            assert answer.code == ResponseCode.SUCCESS
+            assert await lock(broker, "two", 0, 1, 2) == [0, 2]
+            answer = await broker.ask(RequestCode.LOCK_BATCH_MQ, None, b"{]")
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    asyncio.run(main())

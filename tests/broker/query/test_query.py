@@ -1,0 +1,99 @@
+"""Messages by key and by id."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqlake.formats import record
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command
+from mqlake.remoting.headers.query import (
+    QueryMessageAnswerHeader,
+    QueryMessageHeader,
+    ViewMessageHeader,
+)
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult
+from tests.broker.running import Running, running
+
+LAST = (1 << 63) - 1
+
+
+def bodies(answer: Command) -> list[bytes]:
+    found: list[bytes] = []
+    at, data = 0, bytes(answer.body)
+    while at < len(data):
+        one = record.decode(data, at)
+        found.append(one.body)
+        at += one.size
+    return found
+
+
+async def query(broker: Running, key: str, most: int = 32, **fields: Any) -> Command:
+    known: dict[str, Any] = {"begin_timestamp": 0, "end_timestamp": LAST, "topic": "Orders"}
+    header = QueryMessageHeader(key=key, max_num=most, **(known | fields))
+    return await broker.ask(RequestCode.QUERY_MESSAGE, header)
+
+
+def test_by_key(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            store, puts = broker.parts.store, list[PutResult]()
+            for number in range(100):
+                message = Message(
+                    "Orders", b"%d" % number, keys=f"k{number % 10} all", tags=f"t{number % 4}"
+                )
+                puts.append(await store.put(message))
+            answer = await query(broker, "k3")
+            assert bodies(answer) == [b"%d" % number for number in range(3, 100, 10)]
+            assert answer.remark is None
+            told = answer.header(QueryMessageAnswerHeader)
+            assert told.index_last_update_phyoffset == puts[-1].physical_offset
+
+            answer = await query(broker, "all", 5)
+            assert bodies(answer) == [b"95", b"96", b"97", b"98", b"99"]
+            assert "newest 5 of more" in (answer.remark or "")
+            assert len(bodies(await query(broker, "all", 1000))) == 64, "maxMsgsNumBatch"
+            assert len(bodies(await query(broker, "all", 1, is_unique_key=True))) == 32
+            assert len(bodies(await query(broker, "t1", index_type="T"))) == 25
+
+            missing: list[dict[str, Any]] = [
+                {"key": "nobody"},
+                {"key": "k3", "topic": "Others"},
+                {"key": "k3", "end_timestamp": 1},
+            ]
+            for wanted in missing:
+                answer = await query(broker, **wanted)
+                assert answer.code == ResponseCode.QUERY_NOT_FOUND
+                assert not answer.body
+
+    asyncio.run(main())
+
+
+def test_by_id(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await broker.parts.store.put(Message("Orders", b"one"))
+            put = await broker.parts.store.put(Message("Orders", b"two", keys="k"))
+            code = RequestCode.VIEW_MESSAGE_BY_ID
+            answer = await broker.ask(code, ViewMessageHeader(offset=put.physical_offset))
+            assert bodies(answer) == [b"two"]
+            for offset in (-1, 1, put.physical_offset + 1, 1 << 40):
+                answer = await broker.ask(code, ViewMessageHeader(offset=offset))
+                assert answer.code == ResponseCode.SYSTEM_ERROR
+                assert str(offset) in (answer.remark or "")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("topic", ["../../x", "", "a/b"])
+def test_topics_that_are_no_name(tmp_path: Path, topic: str) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            assert (await query(broker, "k", topic=topic)).code == ResponseCode.SYSTEM_ERROR
+
+    asyncio.run(main())
