@@ -10,10 +10,16 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
 
+from mqlake.broker.clients.requests import ClientRequests
+from mqlake.broker.locks.requests import LockRequests
+from mqlake.broker.offsets.requests import OffsetRequests
 from mqlake.broker.parts import Parts
+from mqlake.broker.query.requests import QueryRequests
+from mqlake.broker.reply.reply import Replies
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from mqlake.broker.transactions.end import EndTransactions
 from mqlake.remoting.server import Handler, RemotingServer
 from mqlake.store.message_store import MessageStore
 
@@ -28,7 +34,16 @@ class Family(Protocol):
         ...
 
 
-FAMILIES: tuple[type[Family], ...] = (SendMessages, SendBack)
+FAMILIES: tuple[type[Family], ...] = (
+    SendMessages,
+    SendBack,
+    ClientRequests,
+    LockRequests,
+    OffsetRequests,
+    QueryRequests,
+    EndTransactions,
+    Replies,
+)
 """Every family that a broker has, in the order in which they are made."""
 
 
