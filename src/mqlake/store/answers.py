@@ -47,11 +47,12 @@ class Answers:
         *,
         tags: str | None = None,
         max_bytes: int | None = None,
+        crc: bool = True,
     ) -> LiveGetResult:
         """Return messages of a queue from an offset on: see `LiveReads.get`."""
         with self.guard:
             return self.core.reads.get(
-                topic, queue_id, offset, max_messages, tags=tags, max_bytes=max_bytes
+                topic, queue_id, offset, max_messages, tags=tags, max_bytes=max_bytes, crc=crc
             )
 
     def record_at(self: _Guarded, physical_offset: int) -> Record | None:
