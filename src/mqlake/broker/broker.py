@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
 
+from mqlake.broker.admin.families import ADMIN
 from mqlake.broker.clients.requests import ClientRequests
 from mqlake.broker.locks.requests import LockRequests
 from mqlake.broker.offsets.requests import OffsetRequests
@@ -43,6 +44,7 @@ FAMILIES: tuple[type[Family], ...] = (
     QueryRequests,
     EndTransactions,
     Replies,
+    *ADMIN,
 )
 """Every family that a broker has, in the order in which they are made."""
 

@@ -10,6 +10,7 @@ from mqlake.broker.groups import Groups
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.stats import LOOK, Stats
 from mqlake.broker.topics import Topics
 from mqlake.store.message_store import MessageStore
 
@@ -24,6 +25,7 @@ class Parts:
         clients: who is connected: producers and consumers by group.
         names: the name servers that are told of the topics.
         busy: how often requests were turned away.
+        stats: what was put, and what consumers got.
         repeating: what is done by the clock.
         on_stop: called when the broker stops, before its connections are closed.
     """
@@ -35,5 +37,10 @@ class Parts:
         self.topics = Topics(settings, store.core.config.topics)
         self.groups = Groups(settings, store.core.config.groups)
         self.busy = Busy()
+        core = store.core
+        self.stats = Stats(
+            lambda: core.offsets.table, lambda: core.dispatcher.count, core.clock.milliseconds
+        )
+        self.repeating.every(LOOK, self.stats.look)
         self.clients = Clients(self)
         self.names = Registration(settings, self.topics)

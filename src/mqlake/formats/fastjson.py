@@ -46,8 +46,9 @@ _QUOTES = {
 def loads(data: bytes) -> object:
     """Return the first value in `data`; objects become dicts whose integer keys are int.
 
-    Besides JSON: integer and plain words as keys, single quotes, stray commas, Java's escapes,
-    malformed UTF-8 (replaced), and anything after the value. Of equal keys the last wins.
+    Besides JSON: integers, plain words and objects as keys, single quotes, stray commas, Java's
+    escapes, malformed UTF-8 (replaced), and anything after the value. Of equal keys the last wins.
+    A key that is an object becomes its own text.
 
     Raises:
         FormatError: no value, values nested deeper than 100, or a number of over 400 digits; the
@@ -143,7 +144,7 @@ class _Reader:
     def _object(self, depth: int) -> dict[str | int, object]:
         found: dict[str | int, object] = {}
         while self._skip(_COMMAS) != "}":
-            key = self._key()
+            key = self._key(depth)
             if self._skip(_SPACE) != ":":
                 raise self._fail("no colon after a key")
             self._at += 1
@@ -154,10 +155,12 @@ class _Reader:
         self._at += 1
         return found
 
-    def _key(self) -> str | int:
+    def _key(self, depth: int) -> str | int:
         first = self._text[self._at : self._at + 1]
         if first in _PLAIN:
             return self._string(first)
+        if first == "{":
+            return dumps(self._value(depth), pretty=False)
         word = _WORD.match(self._text, self._at)
         if word:
             self._at = word.end()

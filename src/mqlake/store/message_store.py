@@ -341,6 +341,14 @@ class MessageStore(Answers):
         except TimeoutError:
             return False
 
+    async def remove_topic(self, topic: str) -> None:
+        """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        await self._run(self.core.remove_topic(topic))
+
     async def _run(self, job: Job) -> None:
         try:
             await self._loop.run_in_executor(self._disk, job.run)

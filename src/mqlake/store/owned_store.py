@@ -230,6 +230,20 @@ class OwnedStore:
         """
         self._complete(self._pending_checkpoint())
 
+    def remove_topic(self, topic: str) -> PendingCheckpoint:
+        """Remove a topic's queues, and where groups stand in them; its messages stay in the log.
+
+        Once what is returned has run, nothing derives the queues again after a crash.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        self.tick()
+        self.queues.remove_topic(topic)
+        self.offsets.remove_topic(topic)
+        self.config.consumer_offsets.remove_topic(topic)
+        return self._pending_checkpoint()
+
     def _complete(self, job: Job) -> None:
         if self.failure is not None:
             raise self.failure

@@ -1,0 +1,1 @@
+"""What those who look after a broker ask of it (upstream: `AdminBrokerProcessor`)."""

@@ -1,0 +1,72 @@
+"""Limits on reading what is no longer in the page cache.
+
+mqlake has none: it reads mapped files in the page cache's own order. Thresholds are kept and shown,
+as tools expect, and limit nothing (upstream: `ColdDataCgCtrService`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from mqlake.broker.parts import Parts
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.admin import ReadAheadHeader
+from mqlake.remoting.server import Handler
+from mqlake.store.settings import parse_properties
+
+_GROUP_THRESHOLD: Final = 3 << 20
+_WHOLE_THRESHOLD: Final = 100 << 20
+_NORMAL, _RANDOM = 0, 1
+"""Of `madvise`."""
+
+
+class ColdDataAdmin:
+    """Answers requests about cold data."""
+
+    def __init__(self, parts: Parts) -> None:
+        del parts
+        self._thresholds: dict[str, int] = {}
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: self._update,
+            RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: self._remove,
+            RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: self._get,
+            RequestCode.SET_COMMITLOG_READ_MODE: self._read_ahead,
+        }
+
+    def _update(self, _peer: Peer, request: Command) -> Command:
+        for group, text in parse_properties(bytes(request.body).decode("utf-8", "replace")).items():
+            try:
+                self._thresholds[group] = int(text)
+            except ValueError:
+                reason = f"the threshold of {group} is no number: {text}"
+                raise RemotingError(ResponseCode.INVALID_PARAMETER, reason) from None
+        return response(request)
+
+    def _remove(self, _peer: Peer, request: Command) -> Command:
+        self._thresholds.pop(bytes(request.body).decode("utf-8", "replace"), None)
+        return response(request)
+
+    def _get(self, _peer: Peer, request: Command) -> Command:
+        body = {
+            "runtimeTable": {},
+            "configTable": self._thresholds,
+            "cgColdReadThreshold": _GROUP_THRESHOLD,
+            "globalColdReadThreshold": _WHOLE_THRESHOLD,
+            "globalAcc": 0,
+        }
+        return response(request, body=encode_body(body))
+
+    def _read_ahead(self, _peer: Peer, request: Command) -> Command:
+        mode = request.header(ReadAheadHeader).mode
+        if mode not in (_NORMAL, _RANDOM):
+            reason = "set commitlog readahead mode param value error"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        return response(request, remark=f"set commitlog readahead mode success, mode: {mode}")

@@ -1,0 +1,167 @@
+"""Say who is connected, and pass questions on to consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from mqlake.broker.clients.members import Client
+from mqlake.broker.parts import Parts
+from mqlake.errors import FormatError
+from mqlake.formats.message_id import decode_message_id
+from mqlake.remoting.bodies.connections import (
+    Connection,
+    ConsumerConnections,
+    ProducerConnections,
+    ProducerInfo,
+    ProducerTable,
+)
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Body, Command, request, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import ConnectionFailedError, RemotingError, RequestTimeoutError
+from mqlake.remoting.headers.admin import (
+    ConsumerConnectionsHeader,
+    ConsumerHeader,
+    ConsumerStatusHeader,
+    ProducerConnectionsHeader,
+)
+from mqlake.remoting.server import Handler
+
+_PATIENCE = 10.0
+"""Seconds that a consumer has to answer (upstream: `Broker2Client.callClient`)."""
+
+
+class ConnectionAdmin:
+    """Answers questions about clients."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.GET_CONSUMER_CONNECTION_LIST: self._consumers,
+            RequestCode.GET_PRODUCER_CONNECTION_LIST: self._producers,
+            RequestCode.GET_ALL_PRODUCER_INFO: self._all_producers,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self._running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume,
+            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self._status,
+        }
+
+    def _consumers(self, _peer: Peer, request: Command) -> Command:
+        name = request.header(ConsumerConnectionsHeader).consumer_group
+        group = self._parts.clients.consumers.get(name)
+        if group is None:
+            reason = f"the consumer group[{name}] not online"
+            raise RemotingError(ResponseCode.CONSUMER_NOT_ONLINE, reason)
+        body = ConsumerConnections(
+            _connections(group),
+            group.subscriptions,
+            group.consume_type,
+            group.message_model,
+            group.consume_from_where,
+        )
+        return response(request, body=encode_body(body))
+
+    def _producers(self, _peer: Peer, request: Command) -> Command:
+        name = request.header(ProducerConnectionsHeader).producer_group
+        group = self._parts.clients.producers.get(name)
+        if group is None:
+            reason = f"the producer group[{name}] not exist"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        return response(request, body=encode_body(ProducerConnections(_connections(group))))
+
+    def _all_producers(self, _peer: Peer, request: Command) -> Command:
+        table = {
+            name: [
+                ProducerInfo(
+                    each.client_id, f"/{each.peer.address}", each.language, each.version, each.seen
+                )
+                for each in group
+            ]
+            for name, group in self._parts.clients.producers.items()
+        }
+        return response(request, body=encode_body(ProducerTable(table)))
+
+    async def _running_info(self, _peer: Peer, request: Command) -> Command:
+        return await self._ask(request, request.header(ConsumerHeader))
+
+    async def _consume(self, _peer: Peer, request: Command) -> Command:
+        """Let one consumer consume one message, whatever it has consumed."""
+        header = request.header(ConsumerHeader)
+        try:
+            _, physical_offset = decode_message_id(header.msg_id or "")
+        except FormatError as error:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        message = self._parts.store.core.reads.raw_at(physical_offset)
+        if message is None:
+            reason = f"no message {header.msg_id} on this broker"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        fields = {"brokerName": self._parts.settings.broker_name}
+        return await self._ask(request, header, message, fields)
+
+    async def _ask(
+        self,
+        asked: Command,
+        header: ConsumerHeader,
+        body: Body = b"",
+        fields: Mapping[str, str] | None = None,
+    ) -> Command:
+        group, client_id = header.consumer_group, header.client_id
+        client = self._parts.clients.consumer(group, client_id)
+        if client is None:
+            reason = f"The Consumer <{group}> <{client_id}> not online"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        question = request(asked.code, {**asked.fields, **(fields or {})}, body)
+        try:
+            answer = await client.peer.request(question, _PATIENCE)
+        except RequestTimeoutError as error:
+            reason = f"consumer <{group}> <{client_id}> Timeout: {error}"
+            raise RemotingError(ResponseCode.CONSUME_MSG_TIMEOUT, reason) from None
+        except ConnectionFailedError as error:
+            reason = f"invoke consumer <{group}> <{client_id}> Exception: {error}"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason) from None
+        return response(asked, answer.code, answer.fields, answer.body, answer.remark)
+
+    async def _status(self, _peer: Peer, asked: Command) -> Command:
+        """Ask the consumers of a group where each stands in a topic's queues."""
+        header = asked.header(ConsumerStatusHeader)
+        group = self._parts.clients.consumers.get(header.group)
+        if group is None:
+            reason = f"No Any Consumer online in the consumer group: [{header.group}]"
+            raise RemotingError(ResponseCode.CONSUMER_NOT_ONLINE, reason)
+        table: dict[str, msgspec.Raw] = {}
+        for client in list(group):
+            if header.client_addr and client.client_id != header.client_addr:
+                continue
+            fields = {"topic": header.topic, "group": header.group}
+            code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
+            answer = await client.peer.request(request(code, fields), _PATIENCE)
+            if answer.code == ResponseCode.SUCCESS and answer.body:
+                table[client.client_id] = _queues_of(answer.body)
+        body = b"".join(
+            (
+                b'{"consumerTable":{',
+                b",".join(encode_body(name) + b":" + bytes(each) for name, each in table.items()),
+                b"}}",
+            )
+        )
+        return response(asked, body=body)
+
+
+def _queues_of(body: Body) -> msgspec.Raw:
+    """Return the table of queues in what a consumer answered, as it stands there."""
+    text = bytes(body)
+    start = text.find(b'"messageQueueTable":')
+    inner = text[start + len(b'"messageQueueTable":') : text.rfind(b"}")] if start >= 0 else b"{}"
+    return msgspec.Raw(inner)
+
+
+def _connections(clients: Iterable[Client]) -> list[Connection]:
+    return [
+        Connection(each.client_id, each.peer.address, each.language, each.version)
+        for each in clients
+    ]

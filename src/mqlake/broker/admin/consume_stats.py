@@ -1,0 +1,157 @@
+"""Where groups stand in the queues, who consumes what, and from when the messages are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.formats.config.topics import Topic
+from mqlake.remoting.bodies.connections import GroupList
+from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.bodies.route import TopicList
+from mqlake.remoting.bodies.stats import (
+    BrokerConsumeStats,
+    ConsumeStats,
+    ConsumeTimeSpan,
+    OffsetWrapper,
+    QueueTimeSpan,
+)
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.admin import (
+    BrokerConsumeStatsHeader,
+    ConsumeStatsHeader,
+    GroupNameHeader,
+    TopicGroupHeader,
+    TopicNameHeader,
+)
+from mqlake.remoting.server import Handler
+
+
+class ConsumeStatsAdmin:
+    """Answers questions about how far groups are."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._offsets = parts.store.core.config.consumer_offsets
+        self._reads = parts.store.core.reads
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.GET_CONSUME_STATS: self._group,
+            RequestCode.GET_BROKER_CONSUME_STATS: self._all,
+            RequestCode.QUERY_CONSUME_TIME_SPAN: self._time_span,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self._who,
+            RequestCode.QUERY_TOPICS_BY_CONSUMER: self._topics,
+            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self._subscription,
+        }
+
+    def _group(self, _peer: Peer, request: Command) -> Command:
+        header = request.header(ConsumeStatsHeader)
+        group, stats = header.consumer_group, ConsumeStats()
+        for topic in self._wanted(header):
+            stats.offset_table |= self._table(group, topic, topic.read_queue_nums)
+            stats.consume_tps += self._parts.stats.got_tps(group, topic.topic_name)
+        return response(request, body=stats.encode())
+
+    def _wanted(self, header: ConsumeStatsHeader) -> Iterable[Topic]:
+        """Yield the topics asked for; without any, those that the group has offsets of.
+
+        Not those that its consumers do not subscribe to any more (upstream:
+        `getTopicsForCollectingConsumeStats`).
+        """
+        names = [name.strip() for name in (header.topic_list or "").split(";") if name.strip()]
+        if not names and header.topic:
+            names = [header.topic]
+        online = self._parts.clients.consumers.get(header.consumer_group)
+        if not names:
+            known = self._offsets.topics_of(header.consumer_group)
+            names = sorted(name for name in known if not online or name in online.subscriptions)
+        for name in names:
+            topic = self._parts.topics.get(name)
+            if topic is not None:
+                yield topic
+
+    def _table(self, group: str, topic: Topic, queues: int) -> dict[MessageQueue, OffsetWrapper]:
+        broker = self._parts.settings.broker_name
+        return {
+            MessageQueue(topic.topic_name, broker, each): self._queue(group, topic.topic_name, each)
+            for each in range(queues)
+        }
+
+    def _queue(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
+        offset = max(0, self._offsets.query(group, topic, queue_id) or 0)
+        pulled = max(offset, self._offsets.query_pull(group, topic, queue_id) or 0)
+        end = self._reads.queue(topic, queue_id).max_offset
+        return OffsetWrapper(end, offset, pulled, self._time(topic, queue_id, offset - 1))
+
+    def _time(self, topic: str, queue_id: int, offset: int) -> int:
+        """Return the store time of a message, 0 where it is not there."""
+        low, high = self._reads.queue(topic, queue_id)
+        if not low <= offset < high:
+            return 0
+        head = self._reads.head_from(topic, queue_id, offset)
+        return head.store_timestamp if head and head.queue_offset == offset else 0
+
+    def _all(self, _peer: Peer, request: Command) -> Command:
+        is_order = request.header(BrokerConsumeStatsHeader).is_order
+        groups = {
+            name: [
+                self._of_topic(name, topic)
+                for topic in self._consumed(name)
+                if topic.order or not is_order
+            ]
+            for name in self._parts.groups
+        }
+        body = BrokerConsumeStats(self._parts.settings.broker_address, groups)
+        return response(request, body=body.encode())
+
+    def _consumed(self, group: str) -> list[Topic]:
+        header = ConsumeStatsHeader(consumer_group=group)
+        return list(self._wanted(header))
+
+    def _of_topic(self, group: str, topic: Topic) -> ConsumeStats:
+        table = self._table(group, topic, topic.write_queue_nums)
+        return ConsumeStats(table, self._parts.stats.got_tps(group, topic.topic_name))
+
+    def _time_span(self, _peer: Peer, request: Command) -> Command:
+        header = request.header(TopicGroupHeader)
+        topic = self._parts.topics.get(header.topic)
+        if topic is None:
+            raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
+        spans = [self._span(header.group, topic, each) for each in range(topic.write_queue_nums)]
+        return response(request, body=encode_body(ConsumeTimeSpan(spans)))
+
+    def _span(self, group: str, topic: Topic, queue_id: int) -> QueueTimeSpan:
+        name = topic.topic_name
+        low, high = self._reads.queue(name, queue_id)
+        first, last = self._time(name, queue_id, low), self._time(name, queue_id, high - 1)
+        offset = max(0, self._offsets.query(group, name, queue_id) or 0)
+        consumed = self._time(name, queue_id, offset - 1) if offset else first
+        waiting = self._time(name, queue_id, max(offset, low))
+        now = self._parts.store.core.clock.milliseconds()
+        queue = MessageQueue(name, self._parts.settings.broker_name, queue_id)
+        return QueueTimeSpan(queue, first, last, consumed, now - waiting if waiting else 0)
+
+    def _who(self, _peer: Peer, request: Command) -> Command:
+        topic = request.header(TopicNameHeader).topic
+        names = self._parts.clients.groups_of(topic) | self._offsets.groups_of(topic)
+        return response(request, body=encode_body(GroupList(sorted(names))))
+
+    def _topics(self, _peer: Peer, request: Command) -> Command:
+        names = self._offsets.topics_of(request.header(GroupNameHeader).group)
+        body = TopicList(sorted(names), self._parts.settings.broker_address)
+        return response(request, body=encode_body(body))
+
+    def _subscription(self, _peer: Peer, request: Command) -> Command:
+        header = request.header(TopicGroupHeader)
+        members = self._parts.clients.consumers.get(header.group)
+        found = members.subscriptions.get(header.topic) if members else None
+        body: dict[str, object] = {"group": header.group, "topic": header.topic}
+        if found is not None:
+            body["subscriptionData"] = found
+        return response(request, body=encode_body(body))

@@ -1,0 +1,64 @@
+"""Let go of what is not needed any more; requests about what mqlake does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.remoting.bodies.stats import HaRuntimeInfo
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.server import Handler
+
+_CHECK_OK = 0
+
+
+class MaintenanceAdmin:
+    """Answers requests that clean up, and those about slaves and RocksDB."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self._clean,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self._clean_queues,
+            RequestCode.CLEAN_UNUSED_TOPIC: self._clean_topics,
+            RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
+            RequestCode.RESET_MASTER_FLUSH_OFFSET: self._done,
+            RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: self._check_queues,
+        }
+
+    def _clean(self, _peer: Peer, request: Command) -> Command:
+        self._parts.store.core.retention.clean()
+        return response(request)
+
+    def _clean_queues(self, _peer: Peer, request: Command) -> Command:
+        """Remove files of queues that point before the log's start."""
+        core = self._parts.store.core
+        core.queues.trim(core.log.min_offset)
+        return response(request)
+
+    async def _clean_topics(self, _peer: Peer, request: Command) -> Command:
+        """Remove the queues of topics that are no topics any more."""
+        store = self._parts.store
+        for topic in store.core.reads.topics():
+            if topic not in self._parts.topics and not self._parts.topics.is_system(topic):
+                await store.remove_topic(topic)
+        return response(request)
+
+    def _ha_status(self, _peer: Peer, request: Command) -> Command:
+        end = self._parts.store.core.log.end
+        return response(request, body=encode_body(HaRuntimeInfo(True, end)))
+
+    def _check_queues(self, _peer: Peer, request: Command) -> Command:
+        """There is one kind of consume queue here, so there is nothing to compare."""
+        body = {"checkStatus": _CHECK_OK, "checkResult": "no RocksDB consume queues in this store"}
+        return response(request, body=encode_body(body))
+
+    def _done(self, _peer: Peer, request: Command) -> Command:
+        """A master's own offsets do not change (upstream: only a slave's do)."""
+        return response(request)

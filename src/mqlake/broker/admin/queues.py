@@ -1,0 +1,62 @@
+"""Show the entries of a consume queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.formats import consume_queue
+from mqlake.remoting.bodies.stats import QueueEntries, QueueEntryData
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.admin import QueryConsumeQueueHeader
+from mqlake.remoting.server import Handler
+
+_MOST = 10_000
+"""Entries that one answer has at most."""
+
+
+class QueueAdmin:
+    """Answers questions about entries of queues."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {RequestCode.QUERY_CONSUME_QUEUE: self._entries}
+
+    def _entries(self, _peer: Peer, request: Command) -> Command:
+        header = request.header(QueryConsumeQueueHeader)
+        topic, queue_id, group = header.topic, header.queue_id, header.consumer_group
+        low, high = self._parts.store.core.reads.queue(topic, queue_id)
+        known = self._parts.topics.get(topic)
+        queues = max(known.read_queue_nums, known.write_queue_nums) if known else 0
+        if not 0 <= queue_id < queues:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+        body = QueueEntries(high, low, self._read(header, low, high))
+        if group is not None:
+            members = self._parts.clients.consumers.get(group)
+            found = members.subscriptions.get(topic) if members else None
+            if found is None:
+                body.filter_data = f"{group}@{topic} is not online!"
+            else:
+                body.subscription_data, body.filter_data = found, "null"
+        return response(request, body=encode_body(body))
+
+    def _read(self, header: QueryConsumeQueueHeader, low: int, high: int) -> list[QueueEntryData]:
+        start = max(low, header.index)
+        stop = min(high, start + min(max(header.count, 0), _MOST))
+        queues, found = self._parts.store.core.queues, list[QueueEntryData]()
+        while start < stop:
+            data = queues.entries(header.topic, header.queue_id, start, stop - start)
+            if not len(data):
+                break
+            for at in range(0, len(data), consume_queue.ENTRY_SIZE):
+                entry = consume_queue.decode(data, at)
+                found.append(QueueEntryData(entry.physical_offset, entry.size, entry.tags_code))
+            start += len(data) // consume_queue.ENTRY_SIZE
+        return found

@@ -1,0 +1,155 @@
+"""What a broker tells of its state under the names that tools read (upstream: `getRuntimeInfo`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.errors import DiskError
+from mqlake.remoting.bodies.route import KVTable
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.admin import StatsHeader
+from mqlake.remoting.server import Handler
+
+VERSION = "V5_5_0"
+"""The release whose protocol the broker speaks: tools read it."""
+
+_POOLS = {"send": 10_000, "pull": 100_000, "litePull": 100_000, "query": 20_000, "ack": 100_000}
+"""Queues of thread pools that tools read of, and the capacities that RocketMQ gives them."""
+_UNLIMITED = 2**31 - 1
+_UNITS = "KMGTPE"
+
+
+class RuntimeAdmin:
+    """Answers questions about the broker's state."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._core = parts.store.core
+        self._started = self._core.clock.milliseconds()
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.GET_BROKER_RUNTIME_INFO: self._runtime,
+            RequestCode.VIEW_BROKER_STATS_DATA: self._stats,
+        }
+
+    def _runtime(self, _peer: Peer, request: Command) -> Command:
+        facts: dict[str, object] = {
+            "brokerVersionDesc": VERSION,
+            "brokerActive": "true",
+            "bootTimestamp": self._started,
+            "runtime": _elapsed(self._core.clock.milliseconds() - self._started),
+            "startAcceptSendRequestTimeStamp": (
+                self._parts.settings.start_accept_send_request_time_stamp
+            ),
+            **self._log(),
+            **self._disk(),
+            **self._counts(),
+            **self._timers(),
+            **self._queues(),
+        }
+        table = {name: str(value) for name, value in sorted(facts.items())}
+        return response(request, body=encode_body(KVTable(table)))
+
+    def _log(self) -> dict[str, object]:
+        log, reads = self._core.log, self._core.reads
+        first = reads.record_at(log.min_offset)
+        return {
+            "commitLogMinOffset": log.min_offset,
+            "commitLogMaxOffset": log.end,
+            "dispatchBehindBytes": log.end - self._core.dispatcher.position,
+            "dispatchMaxBuffer": 0,
+            "earliestMessageTimeStamp": first.store_timestamp if first else -1,
+            "remainHowManyDataToFlush": readable_size(log.end - log.flushed),
+            "remainTransientStoreBufferNumbs": _UNLIMITED,
+        }
+
+    def _disk(self) -> dict[str, object]:
+        try:
+            usage = self._core.directory.usage()
+        except DiskError:
+            return {"commitLogDiskRatio": -1.0, "consumeQueueDiskRatio": -1.0}
+        ratio = round(1 - usage.free / usage.total, 2) if usage.total else -1.0
+        capacity = f"Total : {readable_size(usage.total)}, Free : {readable_size(usage.free)}."
+        path = f"{self._parts.settings.store_path}/commitlog"
+        return {
+            "commitLogDirCapacity": capacity,
+            "commitLogDiskRatio": ratio,
+            f"commitLogDiskRatio_{path}": ratio,
+            "consumeQueueDiskRatio": ratio,
+        }
+
+    def _counts(self) -> dict[str, object]:
+        stats = self._parts.stats
+        put, got = stats.put_total, stats.got_total
+        size = self._core.log.end - self._core.log.min_offset
+        found, missed = stats.whole_tps("pulls"), stats.whole_tps("missed")
+        return {
+            "msgPutTotalTodayNow": put,
+            "msgPutTotalTodayMorning": stats.this_morning[0],
+            "msgPutTotalYesterdayMorning": stats.yesterday_morning[0],
+            "msgGetTotalTodayNow": got,
+            "msgGetTotalTodayMorning": stats.this_morning[1],
+            "msgGetTotalYesterdayMorning": stats.yesterday_morning[1],
+            "putMessageTimesTotal": put,
+            "putMessageFailedTimes": sum(self._parts.busy.counts.values()),
+            "putMessageSizeTotal": size,
+            "putMessageAverageSize": size / put if put else 0.0,
+            "putTps": _thrice(stats.whole_tps("put")),
+            "getFoundTps": _thrice(found),
+            "getMissTps": _thrice(missed),
+            "getTotalTps": _thrice(found + missed),
+            "getTransferredTps": _thrice(stats.whole_tps("got")),
+            "pageCacheLockTimeMills": 0,
+        }
+
+    def _timers(self) -> dict[str, object]:
+        names = ("timerReadBehind", "timerOffsetBehind", "timerCongestNum")
+        rates = ("timerEnqueueTps", "timerDequeueTps")
+        return {**dict.fromkeys(names, 0), **dict.fromkeys(rates, 0.0)}
+
+    def _queues(self) -> dict[str, object]:
+        """There are no pools of threads, so nothing waits for one."""
+        facts: dict[str, object] = {
+            "EndTransactionQueueSize": 0,
+            "EndTransactionThreadPoolQueueCapacity": 100_000,
+        }
+        for pool, capacity in _POOLS.items():
+            facts[f"{pool}ThreadPoolQueueSize"] = 0
+            facts[f"{pool}ThreadPoolQueueCapacity"] = capacity
+            facts[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = 0
+        return facts
+
+    def _stats(self, _peer: Peer, request: Command) -> Command:
+        header = request.header(StatsHeader)
+        found = self._parts.stats.find(header.stats_name, header.stats_key)
+        if found is None:
+            reason = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        return response(request, body=encode_body(found))
+
+
+def readable_size(size: int) -> str:
+    """Return a count of bytes as "12.3 KiB" (upstream: `MixAll.humanReadableByteCount`)."""
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, len(_UNITS))
+    return f"{size / 1024**power:.1f} {_UNITS[power - 1]}iB"
+
+
+def _thrice(rate: float) -> str:
+    """Return a rate as RocketMQ shows the ones of 10, 60 and 600 seconds; here that of a minute."""
+    return f"{rate} {rate} {rate}"
+
+
+def _elapsed(milliseconds: int) -> str:
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"

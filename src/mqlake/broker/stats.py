@@ -1,0 +1,174 @@
+"""What went through a broker: in all, a second, within the last minute, hour and day.
+
+Upstream: `BrokerStatsManager`, `StoreStatsService`, `BrokerStats`. What is put is not counted but
+read off the ends of the queues; only what consumers get is counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from mqlake.remoting.bodies.stats import BrokerStats, StatsItem
+
+TOPIC_PUT: Final = "TOPIC_PUT_NUMS"
+GROUP_GET: Final = "GROUP_GET_NUMS"
+
+_MINUTE, _HOUR, _DAY = (7, 1), (7, 60), (25, 360)
+"""How many samples say what happened within a time, and each of how many looks is one of them."""
+
+LOOK: Final = 10.0
+"""Seconds between two looks at the counts."""
+
+
+class _Sample(NamedTuple):
+    milliseconds: int
+    total: int
+
+
+class Series:
+    """One count as it grows."""
+
+    def __init__(self, at: int, count: int = 0) -> None:
+        first = _Sample(at, count)
+        self._samples = {every: deque([first], most) for most, every in (_MINUTE, _HOUR, _DAY)}
+        self._looks = 0
+
+    def look(self, at: int, count: int) -> None:
+        """Note the count at a time in milliseconds; to be called every `LOOK` seconds."""
+        self._looks += 1
+        for every, samples in self._samples.items():
+            if self._looks % every == 0:
+                samples.append(_Sample(at, count))
+
+    def within(self, every: int, at: int, count: int) -> StatsItem:
+        """Return what came since the oldest sample, the count being what it is now."""
+        first = self._samples[every][0]
+        grown, elapsed = count - first.total, at - first.milliseconds
+        return StatsItem(grown, grown * 1000 / elapsed if elapsed > 0 else 0.0, 0.0)
+
+
+class Stats:
+    """Counts of one broker.
+
+    Attributes:
+        missed: pulls that found no message.
+        pulls: pulls that found some.
+    """
+
+    def __init__(
+        self,
+        ends: Callable[[], dict[tuple[str, int], int]],
+        puts: Callable[[], int],
+        milliseconds: Callable[[], int],
+    ) -> None:
+        """Begin to count.
+
+        Args:
+            ends: returns the end of each queue.
+            puts: returns how many messages were put since the start.
+            milliseconds: the clock.
+        """
+        self._ends, self._puts, self._now = ends, puts, milliseconds
+        self._got: Counter[tuple[str, str]] = Counter()
+        self.missed = self.pulls = 0
+        self._at_start = self._put_by_topic()
+        now = milliseconds()
+        self._series: dict[tuple[str, str], Series] = {}
+        self._whole = {name: Series(now) for name in ("put", "got", "missed", "pulls")}
+        self._today: tuple[int, int] = _day(now)
+        self._morning = self._yesterday = (0, 0)
+
+    def got(self, group: str, topic: str, messages: int) -> None:
+        """Count messages that a consumer of a group was given."""
+        self._got[group, topic] += messages
+        self.pulls += 1
+
+    # Totals
+
+    @property
+    def put_total(self) -> int:
+        """How many messages were put since the start."""
+        return self._puts()
+
+    @property
+    def got_total(self) -> int:
+        """How many messages consumers were given since the start."""
+        return self._got.total()
+
+    @property
+    def this_morning(self) -> tuple[int, int]:
+        """What was put and got before today."""
+        return self._morning
+
+    @property
+    def yesterday_morning(self) -> tuple[int, int]:
+        """What was put and got before yesterday."""
+        return self._yesterday
+
+    # Rates
+
+    def look(self) -> None:
+        """Note all counts; to be called every `LOOK` seconds."""
+        now = self._now()
+        for key, count in self._counts().items():
+            self._series.setdefault(key, Series(now)).look(now, count)
+        for name, count in self._wholes().items():
+            self._whole[name].look(now, count)
+        today = _day(now)
+        if today != self._today:
+            self._today, self._yesterday = today, self._morning
+            self._morning = (self.put_total, self.got_total)
+
+    def find(self, name: str, key: str) -> BrokerStats | None:
+        """Return a statistic: TOPIC_PUT_NUMS of a topic, GROUP_GET_NUMS of "topic@group"."""
+        count = self._counts().get((name, key))
+        if count is None:
+            return None
+        now = self._now()
+        series = self._series.setdefault((name, key), Series(now))
+        return BrokerStats(
+            *(series.within(every, now, count) for _, every in (_MINUTE, _HOUR, _DAY))
+        )
+
+    def put_tps(self, topic: str) -> float:
+        """Return how many messages a second were put to a topic in the last minute."""
+        found = self.find(TOPIC_PUT, topic)
+        return found.stats_minute.tps if found else 0.0
+
+    def got_tps(self, group: str, topic: str) -> float:
+        """Return how many messages of a topic a second a group was given in the last minute."""
+        found = self.find(GROUP_GET, f"{topic}@{group}")
+        return found.stats_minute.tps if found else 0.0
+
+    def whole_tps(self, name: str) -> float:
+        """Return the rate of "put", "got", "missed" or "pulls" in the last minute."""
+        return self._whole[name].within(_MINUTE[1], self._now(), self._wholes()[name]).tps
+
+    def _wholes(self) -> dict[str, int]:
+        return {
+            "put": self.put_total,
+            "got": self.got_total,
+            "missed": self.missed,
+            "pulls": self.pulls,
+        }
+
+    def _counts(self) -> dict[tuple[str, str], int]:
+        put = self._put_by_topic()
+        counts = {(TOPIC_PUT, topic): put[topic] - self._at_start[topic] for topic in put}
+        for (group, topic), count in self._got.items():
+            counts[GROUP_GET, f"{topic}@{group}"] = count
+        return counts
+
+    def _put_by_topic(self) -> Counter[str]:
+        sums: Counter[str] = Counter()
+        for (topic, _), end in self._ends().items():
+            sums[topic] += end
+        return sums
+
+
+def _day(milliseconds: int) -> tuple[int, int]:
+    at = time.localtime(milliseconds / 1000)
+    return at.tm_year, at.tm_yday
