@@ -21,6 +21,7 @@ from mqlake.cli.commands import (
     export,
     follow,
     inspect,
+    namesrv,
     query,
     rebuild,
     retention,
@@ -59,6 +60,7 @@ def _program(
 
 COMMANDS: dict[str, ModuleType] = {
     "broker": broker,
+    "namesrv": namesrv,
     "inspect": inspect,
     "verify": verify,
     "rebuild": rebuild,

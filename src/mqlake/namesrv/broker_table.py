@@ -73,27 +73,26 @@ class BrokerTable:
     def remove(self, place: Place) -> bool:
         """Forget a broker; say whether it was the last one of its name."""
         key, name, _ = place
-        self.live.pop(key, None)
         data = self.by_name.get(name)
-        if data is None:
-            return False
-        data.broker_addrs = {i: a for i, a in data.broker_addrs.items() if a != key.address}
-        if data.broker_addrs:
-            return False
-        del self.by_name[name]
-        names = self.clusters.get(key.cluster, set())
-        names.discard(name)
-        if not names:
-            self.clusters.pop(key.cluster, None)
-        return True
+        if data is not None:
+            data.broker_addrs = {i: a for i, a in data.broker_addrs.items() if a != key.address}
+        is_last = data is not None and not data.broker_addrs
+        if is_last:
+            del self.by_name[name]
+            for cluster, names in list(self.clusters.items()):
+                names.discard(name)
+                if not names:
+                    del self.clusters[cluster]
+        if self.place_of(key) is None:
+            self.live.pop(key, None)
+        return is_last
 
     def place_of(self, key: BrokerKey) -> Place | None:
         """Return name and id of a broker, None where it is not known."""
-        for data in self.by_name.values():
-            if data.cluster == key.cluster:
-                for broker_id, address in data.broker_addrs.items():
-                    if address == key.address:
-                        return Place(key, data.broker_name, broker_id)
+        for name in self.clusters.get(key.cluster, ()):
+            for broker_id, address in self.by_name[name].broker_addrs.items():
+                if address == key.address:
+                    return Place(key, name, broker_id)
         return None
 
     def silent(self, now: int) -> list[BrokerKey]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Self
 
 from mqlake.namesrv.requests.brokers import BrokerRequests
 from mqlake.namesrv.requests.configuration import ConfigurationRequests
@@ -23,6 +23,8 @@ _log: Final = logging.getLogger("mqlake.namesrv")
 
 class NameServer:
     """Tells clients where topics are, as brokers register them.
+
+    `async with NameServer(settings) as names:` runs it.
 
     Args:
         settings: as they are, a mapping of upstream's names, or the path of a file of them.
@@ -45,6 +47,13 @@ class NameServer:
     def settings(self) -> NamesrvSettings:
         """The settings as they are now."""
         return self._state.settings
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.stop()
 
     async def start(self) -> int:
         """Listen on `bindAddress` and `listenPort` (0: any that is free); return the port.

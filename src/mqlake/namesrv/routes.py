@@ -175,11 +175,9 @@ class Routes:
 
     def _forget(self, keys: list[BrokerKey]) -> None:
         for key in keys:
-            place = self.brokers.place_of(key)
-            if place is None:
-                self.brokers.live.pop(key, None)
-            else:
+            while (place := self.brokers.place_of(key)) is not None:
                 self.unregister(place)
+            self.brokers.live.pop(key, None)
 
     def _forget_if_empty(self, place: Place) -> None:
         if not self.brokers.by_name[place.name].broker_addrs:

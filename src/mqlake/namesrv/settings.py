@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import cast
 
 import msgspec
@@ -15,7 +14,9 @@ from mqlake.store.settings import settings_of
 class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """What a name server keeps where, and what it answers. Times are milliseconds."""
 
-    bind_address: str = "0.0.0.0"  # noqa: S104 (as upstream)
+    # Where
+    bind_address: str = "127.0.0.1"
+    """Address to listen on: this machine only, unless it says more (upstream: all addresses)."""
     listen_port: int = 9876
     server_channel_max_idle_time_seconds: int = 120
     kv_config_path: str = ""
@@ -24,6 +25,7 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     """File that gets these settings when UPDATE_NAMESRV_CONFIG changes them; "" for none."""
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
     """Settings that UPDATE_NAMESRV_CONFIG may not change, besides those that are always in it."""
+    # What it answers
     order_message_enable: bool = False
     """Whether route information tells which queues an ordered topic has on each broker."""
     return_order_topic_config_to_broker: bool = True
@@ -50,17 +52,12 @@ def make_namesrv_settings(
 ) -> NamesrvSettings:
     """Return settings from a mapping (upstream's names or the attributes') or a file.
 
-    A file is also where later changes are kept, as upstream does with the one given by `-c`.
     Names that mqlake does not know warn, and are left alone.
 
     Raises:
         StoreError: a value that its setting cannot have, or a file that cannot be read.
     """
-    settings = settings_of(NamesrvSettings, values)
-    if isinstance(values, (str, os.PathLike)) and not settings.config_store_path:
-        path = str(Path(values).absolute())
-        return msgspec.structs.replace(settings, config_store_path=path)
-    return settings
+    return settings_of(NamesrvSettings, values)
 
 
 def changed(settings: NamesrvSettings, values: Mapping[str, str]) -> NamesrvSettings:

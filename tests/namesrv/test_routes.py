@@ -1,0 +1,266 @@
+"""What a name server knows after brokers came, changed, fell silent and went."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.topics import Topic
+from mqlake.namesrv.broker_table import HEARTBEAT_TIMEOUT, BrokerKey, Place
+from mqlake.namesrv.routes import Master, Registration, Routes
+from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs
+from mqlake.remoting.bodies.route import QueueData, TopicQueueMappingInfo
+
+SETTINGS = NamesrvSettings()
+ACTING = NamesrvSettings(support_acting_master=True)
+OTHERS = ("self-test", "retry")
+"""A broker always has some topics of its own; one alone is refused at first."""
+
+
+def place(address: str = "h:1", name: str = "a", broker_id: int = 0, cluster: str = "c") -> Place:
+    return Place(BrokerKey(cluster, address), name, broker_id)
+
+
+def registration(
+    *topics: str | Topic,
+    at: Place | None = None,
+    version: int = 1,
+    state: int = 0,
+    acting: bool | None = False,
+    connection: object = None,
+    timeout: int | None = None,
+    mappings: dict[str, TopicQueueMappingInfo] | None = None,
+) -> Registration:
+    made = [Topic(t, 4, 4) if isinstance(t, str) else t for t in (*topics, *OTHERS)]
+    configs = TopicConfigs(
+        {topic.topic_name: topic for topic in made}, DataVersion(version, state), mappings or {}
+    )
+    at = at or place()
+    ha = f"ha-{at.key.address}"
+    return Registration(at, ha, None, timeout, acting, RegisterBody(configs), connection)
+
+
+def register(routes: Routes, *topics: str | Topic, now: int = 0, **more: object) -> Master | None:
+    return routes.register(registration(*topics, **more), SETTINGS, now)  # type: ignore[arg-type]
+
+
+def queues(routes: Routes, topic: str) -> dict[str, tuple[int, int]]:
+    route = routes.find(topic, SETTINGS)
+    return {d.broker_name: (d.read_queue_nums, d.perm) for d in route.queue_datas} if route else {}
+
+
+def test_a_topic_is_where_brokers_have_it() -> None:
+    routes = Routes()
+    register(routes, "T", "U")
+    register(routes, Topic("T", 8, 8, 4), at=place("h:2", "b"))
+    assert queues(routes, "T") == {"a": (4, 6), "b": (8, 4)}
+    assert queues(routes, "U") == {"a": (4, 6)}
+    assert routes.find("V", SETTINGS) is None
+    route = routes.find("T", SETTINGS)
+    assert route is not None
+    assert [data.broker_addrs for data in route.broker_datas] == [{0: "h:1"}, {0: "h:2"}]
+
+
+def test_a_broker_may_change_its_topics_and_only_a_new_version_counts() -> None:
+    routes = Routes()
+    register(routes, "T")
+    register(routes, Topic("T", 9, 9))
+    assert queues(routes, "T") == {"a": (4, 6)}
+    register(routes, Topic("T", 9, 9), "U", version=2)
+    assert queues(routes, "T") == {"a": (9, 6)}
+    register(routes, "V", version=2)  # new to the name server, whatever the version
+    assert queues(routes, "V") == {"a": (4, 6)}
+
+
+def test_a_topic_that_is_no_longer_registered_stays_unless_it_is_to_go() -> None:
+    routes = Routes()
+    register(routes, "T", "U")
+    register(routes, "U", version=2)
+    assert queues(routes, "T")
+    strict = NamesrvSettings(delete_topic_with_broker_registration=True)
+    routes.register(registration("U", version=3), strict, 0)
+    assert not queues(routes, "T")
+    assert queues(routes, "U")
+
+
+def test_one_topic_of_an_unknown_broker_is_refused() -> None:
+    routes = Routes()
+    alone = TopicConfigs({"T": Topic("T")})
+    new = registration()._replace(body=RegisterBody(alone))
+    assert routes.register(new, SETTINGS, 0) is None
+    assert not routes.brokers.by_name
+    assert not routes.brokers.clusters
+    register(routes, "U")
+    assert routes.register(new, SETTINGS, 0) == Master()
+    assert queues(routes, "T")
+
+
+def test_slaves_learn_their_master_and_add_no_topics() -> None:
+    routes = Routes()
+    slave = place("h:2", "a", 1)
+    assert register(routes, "T", at=slave, acting=None) == Master()
+    assert routes.find("T", SETTINGS) is None
+    register(routes, "T")
+    assert register(routes, "S", at=slave, acting=None) == Master("h:1", "ha-h:1")
+    route = routes.find("T", SETTINGS)
+    assert route is not None
+    assert route.broker_datas[0].broker_addrs == {0: "h:1", 1: "h:2"}
+
+
+def test_a_slave_that_becomes_the_master_has_one_id() -> None:
+    routes = Routes()
+    register(routes, "T")
+    register(routes, "T", at=place("h:2", "a", 1))
+    register(routes, "T", at=place("h:2", "a", 0), version=2)
+    assert routes.brokers.by_name["a"].broker_addrs == {0: "h:2"}
+
+
+def test_a_broker_of_an_older_state_cannot_take_a_living_ones_place() -> None:
+    routes = Routes()
+    register(routes, "T", state=5)
+    assert register(routes, "U", at=place("h:2"), state=4) == Master()
+    assert routes.brokers.by_name["a"].broker_addrs == {0: "h:1"}
+    register(routes, "U", at=place("h:2"), state=5)
+    assert routes.brokers.by_name["a"].broker_addrs == {0: "h:2"}
+
+
+def test_the_last_broker_of_a_name_takes_its_topics_along() -> None:
+    routes = Routes()
+    mapping = {"T": TopicQueueMappingInfo("T", bname="a")}
+    register(routes, "T", mappings=mapping)
+    register(routes, "T", at=place("h:2", "a", 1))
+    routes.unregister(place())
+    assert queues(routes, "T") == {"a": (4, 6)}
+    routes.unregister(place("h:2", "a", 1))
+    assert not routes.topics.queues
+    assert not routes.topics.mappings
+    assert not routes.brokers.by_name
+    assert not routes.brokers.clusters
+    assert not routes.brokers.live
+    routes.unregister(place())  # once more changes nothing
+
+
+def test_a_broker_goes_with_the_connection_that_it_registered_over_last() -> None:
+    routes = Routes()
+    first, second = object(), object()
+    register(routes, "T", connection=first)
+    register(routes, "T", connection=second)
+    routes.lose(first)
+    assert queues(routes, "T")
+    routes.lose(second)
+    assert not queues(routes, "T")
+
+
+def test_a_silent_broker_expires() -> None:
+    routes = Routes()
+    register(routes, "T", now=1000)
+    register(routes, "U", at=place("h:2", "b"), now=1000, timeout=10)
+    assert routes.expire(1010) == []
+    (expired,) = routes.expire(1011)
+    assert expired.timeout == 10
+    assert not queues(routes, "U")
+    routes.brokers.heard(BrokerKey("c", "h:1"), 2000)
+    assert routes.expire(2000 + HEARTBEAT_TIMEOUT) == []
+    assert len(routes.expire(2001 + HEARTBEAT_TIMEOUT)) == 1
+    assert not routes.topics.queues
+
+
+def test_write_permission_is_wiped_and_given_back() -> None:
+    routes = Routes()
+    register(routes, "T", Topic("U", 4, 4, 2))
+    register(routes, "T", at=place("h:2", "b"))
+    count = 2 + len(OTHERS)
+    assert routes.topics.wipe_write("a") == count
+    assert queues(routes, "T") == {"a": (4, 4), "b": (4, 6)}
+    register(routes, "T")  # as it was: the same version does not give it back
+    assert queues(routes, "T")["a"] == (4, 4)
+    assert routes.topics.add_write("a") == count
+    assert queues(routes, "U") == {"a": (4, 6)}
+    assert routes.topics.wipe_write("x") == 0
+
+
+def test_a_topic_alone_is_taken_only_for_known_brokers() -> None:
+    routes = Routes()
+    register(routes)
+    data = QueueData("a", 4, 4, 6)
+    routes.register_topic("T", [data, QueueData("x", 4, 4, 6)])
+    assert not queues(routes, "T")
+    routes.register_topic("T", [data])
+    assert queues(routes, "T") == {"a": (4, 6)}
+
+
+def test_flags_of_units() -> None:
+    routes = Routes()
+    made = [Topic(name, 4, 4, 6, topic_sys_flag=flag) for flag, name in enumerate("NUSB")]
+    register(routes, *made)
+    assert routes.topics.flagged(1) == ["U", "B"]
+    assert routes.topics.flagged(2) == ["S", "B"]
+    assert routes.topics.flagged(2, 1) == ["S"]
+
+
+def test_static_topics_tell_their_mappings() -> None:
+    routes = Routes()
+    register(routes, "T", mappings={"T": TopicQueueMappingInfo("T", bname="a", curr_id_map={0: 1})})
+    route = routes.find("T", SETTINGS)
+    assert route is not None
+    assert route.topic_queue_mapping_by_broker
+    assert route.topic_queue_mapping_by_broker["a"].curr_id_map == {0: 1}
+
+
+@pytest.mark.parametrize("topic", ["T", "rmq_sys_SYNC_BROKER_MEMBER_a"])
+def test_a_slave_acts_for_a_master_that_is_gone(topic: str) -> None:
+    routes = Routes()
+    for at in (place(), place("h:2", "a", 1), place("h:3", "a", 2)):
+        routes.register(registration(topic, at=at, acting=True), ACTING, 0)
+    routes.unregister(place())
+    route = routes.find(topic, ACTING)
+    assert route is not None
+    assert route.queue_datas[0].perm == 4  # nothing is written without a master
+    acts = topic == "T"
+    expected = {0: "h:2", 2: "h:3"} if acts else {1: "h:2", 2: "h:3"}
+    assert route.broker_datas[0].broker_addrs == expected
+    plain = routes.find(topic, SETTINGS)
+    assert plain is not None
+    assert plain.broker_datas[0].broker_addrs == {1: "h:2", 2: "h:3"}
+
+
+PLACES = st.builds(
+    place,
+    st.sampled_from(["h:1", "h:2", "h:3"]),
+    st.sampled_from("ab"),
+    st.integers(0, 2),
+    st.sampled_from("cd"),
+)
+STEPS = st.one_of(
+    st.tuples(st.just("register"), PLACES, st.integers(0, 3)),
+    st.tuples(st.just("unregister"), PLACES, st.none()),
+    st.tuples(st.just("expire"), st.none(), st.none()),
+    st.tuples(st.just("lose"), st.none(), st.integers(0, 2)),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_the_tables_agree_whatever_happens(steps: list[tuple[str, Place, int]]) -> None:
+    routes, connections, now = Routes(), [object() for _ in range(4)], 0
+    for what, where, number in steps:
+        now += HEARTBEAT_TIMEOUT // 3
+        if what == "register":
+            new = registration("T", at=where, version=now, connection=connections[number])
+            routes.register(new, SETTINGS, now)
+        elif what == "unregister":
+            routes.unregister(where)
+        elif what == "expire":
+            routes.expire(now)
+        else:
+            routes.lose(connections[number])
+        brokers = routes.brokers
+        assert all(data.broker_addrs for data in brokers.by_name.values())
+        names = {name for on in brokers.clusters.values() for name in on}
+        assert names == brokers.by_name.keys()
+        on_topics = {name for found in routes.topics.queues.values() for name in found}
+        assert on_topics <= brokers.by_name.keys()
+        addresses = {a for data in brokers.by_name.values() for a in data.broker_addrs.values()}
+        assert addresses <= {key.address for key in brokers.live}
