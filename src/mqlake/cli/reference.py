@@ -21,9 +21,10 @@ HEAD = """\
 *For everyone who runs `mqlake` in a shell or from a program.
 Made by `python -m mqlake.cli.reference > docs/cli.md`; do not edit.*
 
-Every command but those of `mqlake kafka` takes a store directory, the one that holds `commitlog/`.
-Reading never changes a byte of it; only `rebuild` without `--out` writes into it, and only the
-files that RocketMQ derives from the commit log.
+`broker` and `namesrv` serve until they are stopped. Every other command but those of `mqlake kafka`
+takes a store directory, the one that holds `commitlog/`. Reading never changes a byte of it; only
+`rebuild` without `--out` writes into it, and only the files that RocketMQ derives from the commit
+log.
 
 | exit code | meaning |
 | --- | --- |
