@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import fastjson
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.formats.config.topics import Topic
+from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import DiskUsage
 from mqlake.store.config.config_store import ConfigStore
@@ -140,6 +140,18 @@ def test_nothing_is_written_without_a_change(golden_config: Path) -> None:
     config.persist()
     after = {file.name: file.stat().st_mtime_ns for file in (golden_config / "config").iterdir()}
     assert after == before
+
+
+def test_what_a_group_may_not_do(tmp_path: Path) -> None:
+    config = open_config(tmp_path)
+    config.groups.forbid("G", "T", PERM_READ)
+    config.groups.forbid("G", "T", PERM_READ)
+    assert config.groups.version.counter == 1
+    config.persist()
+    again = open_config(tmp_path).groups
+    assert (again.forbidden("G", "T"), again.forbidden("G", "U")) == (PERM_READ, 0)
+    again.forbid("G", "T", 0)
+    assert again.forbidden("G", "T") == 0
 
 
 def test_each_table_is_written_in_its_interval(tmp_path: Path) -> None:

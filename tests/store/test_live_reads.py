@@ -151,6 +151,8 @@ def test_tags_whose_hashes_are_the_same(opened: Open) -> None:
     assert bodies(found) == [b"%d" % number for number in range(1, 18, 2)]
     assert found.next_offset == 18
     assert found.to_arrow().column("tags").to_pylist() == ["BB"] * 9
+    assert len(store.reads.get("T", 0, 0, 9, tags="BB", exact=False)) == 9
+    assert store.reads.get("T", 0, 0, 9, tags="BB", exact=False).next_offset == 9
 
 
 def test_scheduled_messages_are_chosen_by_their_records(opened: Open) -> None:

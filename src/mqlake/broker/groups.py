@@ -61,6 +61,14 @@ class Groups:
         self.put(found)
         return found
 
+    def forbidden(self, name: str, topic: str) -> int:
+        """Return what a group may not do with a topic: a sum of PERM_* bits."""
+        return self._table.forbidden(name, topic)
+
+    def forbid(self, name: str, topic: str, bits: int) -> None:
+        """Set what a group may not do with a topic."""
+        self._table.forbid(name, topic, bits)
+
     def put(self, group: SubscriptionGroup) -> None:
         """Make or change a group."""
         self._table.put(group)

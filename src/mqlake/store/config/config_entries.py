@@ -91,12 +91,23 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
 
     def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
         file = ConfigFile(directory, SubscriptionGroups, clock)
-        file.fields.setdefault("forbiddenTable", {})
         super().__init__(file, "subscriptionGroupTable", file.known.subscription_group_table)
+        self._forbidden = file.known.forbidden_table
+        file.fields["forbiddenTable"] = self._forbidden
 
     def put(self, group: SubscriptionGroup) -> None:
         """Make or change a consumer group."""
         self._put(group.group_name, group)
+
+    def forbidden(self, group: str, topic: str) -> int:
+        """Return what a group may not do with a topic: a sum of PERM_* bits."""
+        return self._forbidden.get(group, {}).get(topic, 0)
+
+    def forbid(self, group: str, topic: str, bits: int) -> None:
+        """Set what a group may not do with a topic."""
+        if bits != self.forbidden(group, topic):
+            self._forbidden.setdefault(group, {})[topic] = bits
+            self._file.next_version()
 
 
 def _merged(entry: msgspec.Struct, stored: Fields) -> Fields:

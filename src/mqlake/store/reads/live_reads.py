@@ -109,6 +109,7 @@ class LiveReads(Lookups):
         tags: str | None = None,
         max_bytes: int | None = None,
         crc: bool = True,
+        exact: bool = True,
     ) -> LiveGetResult:
         """Return messages of a queue from an offset on.
 
@@ -122,8 +123,9 @@ class LiveReads(Lookups):
             max_bytes: of all records; the first is given whatever its size.
                 `maxTransferBytesOnMessageInMemory` without it.
             crc: check the bodies' CRC. A record with a wrong one is passed over.
+            exact: leave out what only has the hash of a chosen tag, which costs decoding.
         """
-        reading = self._reading(topic, queue_id, tags, crc)
+        reading = self._reading(topic, queue_id, tags, crc, exact)
         most = self._most_bytes if max_bytes is None else min(max_bytes, _MOST_BYTES)
         return reading.get(offset, max(1, max_messages), most, self._live.readable_end())
 
@@ -133,11 +135,13 @@ class LiveReads(Lookups):
         queue_id: int,
         tags: str | None,
         crc: bool,
+        exact: bool,
     ) -> QueueReading:
         chosen = TagFilter(tags)
         which = wanted(check_topic_name(topic), queue_id, chosen.codes(topic), crc=crc)
         most = self._live.settings.max_filter_message_size // ENTRY_SIZE
-        return QueueReading(self._log, self._queues, which, chosen, most)
+        decisive = chosen if exact else TagFilter(None)
+        return QueueReading(self._log, self._queues, which, decisive, most)
 
     def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
         """Return the head of a queue's first message from a queue offset on, None without any."""

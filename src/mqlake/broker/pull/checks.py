@@ -1,0 +1,120 @@
+"""What is checked of a pull before the queue is read, in upstream's order.
+
+Upstream: `PullMessageProcessor.processRequest`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mqlake.broker.filter.sql92.tokens import ExpressionError
+from mqlake.broker.filter.subscriptions import Choice, choice, not_supported
+from mqlake.broker.parts import Parts
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topics import PERM_READ, Topic
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, PullHeader
+
+
+class Allowed(NamedTuple):
+    """A pull that may be served: of which topic, for which group, and what is wanted of it."""
+
+    topic: Topic
+    group: SubscriptionGroup
+    choice: Choice
+
+
+class PullChecks:
+    """Decides which pulls a broker serves."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def check(self, request: Command, header: PullHeader, address: str) -> Allowed:
+        """Return what a pull asks for.
+
+        Raises:
+            RemotingError: the answer to a pull that is not served.
+        """
+        settings = self._parts.settings
+        if not settings.broker_permission & PERM_READ:
+            raise _forbidden(f"the broker[{settings.broker_ip1}] pulling message is forbidden")
+        is_lite = request.code == RequestCode.LITE_PULL_MESSAGE
+        if is_lite and not settings.lite_pull_message_enable:
+            raise _forbidden(
+                f"the broker[{settings.broker_ip1}] for lite pull consumer is forbidden"
+            )
+        group = self._group(header.consumer_group)
+        topic = self._topic(header, address)
+        wanted = self._choice(header, group)
+        return Allowed(topic, group, wanted)
+
+    def _group(self, name: str) -> SubscriptionGroup:
+        group = self._parts.groups.get_or_make(name)
+        if group is None:
+            reason = f"subscription group [{name}] does not exist"
+            raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
+        if not group.consume_enable:
+            raise _forbidden(f"subscription group no permission, {name}")
+        return group
+
+    def _topic(self, header: PullHeader, address: str) -> Topic:
+        name = header.topic
+        topic = self._parts.topics.get(name)
+        if topic is None:
+            reason = f"topic[{name}] not exist, apply first please!"
+            raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
+        if not topic.perm & PERM_READ:
+            raise _forbidden(f"the topic[{name}] pulling message is forbidden")
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            reason = (
+                f"queueId[{header.queue_id}] is illegal, topic:[{name}]"
+                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{address}]"
+            )
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        return topic
+
+    def _choice(self, header: PullHeader, group: SubscriptionGroup) -> Choice:
+        if header.sys_flag & HAS_SUBSCRIPTION:
+            expression, kind = header.subscription, header.expression_type
+            refused = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+        else:
+            expression, kind = self._subscription(header, group)
+            refused = ResponseCode.FILTER_DATA_NOT_EXIST
+        if (reason := not_supported(self._parts.settings, kind)) is not None:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        try:
+            return choice(expression, kind)
+        except ExpressionError as error:
+            reason = f"parse the consumer's subscription failed: {error}"
+            raise RemotingError(refused, reason) from None
+
+    def _subscription(
+        self, header: PullHeader, group: SubscriptionGroup
+    ) -> tuple[str | None, str | None]:
+        """Return the expression, and its type, that the group's heartbeats told."""
+        name, topic = header.consumer_group, header.topic
+        consumers = self._parts.clients.consumers.get(name)
+        if consumers is None:
+            reason = "the consumer's group info not exist"
+            raise RemotingError(ResponseCode.SUBSCRIPTION_NOT_EXIST, reason)
+        if consumers.is_broadcasting and not group.consume_broadcast_enable:
+            raise _forbidden(f"the consumer group[{name}] can not consume by broadcast way")
+        if self._parts.groups.forbidden(name, topic) & PERM_READ:
+            raise _forbidden(f"the consumer group[{name}] is forbidden for topic[{topic}]")
+        found = consumers.subscriptions.get(topic)
+        if found is None:
+            reason = "the consumer's subscription not exist"
+            raise RemotingError(ResponseCode.SUBSCRIPTION_NOT_EXIST, reason)
+        if found.sub_version < header.sub_version:
+            reason = "the consumer's subscription not latest"
+            raise RemotingError(ResponseCode.SUBSCRIPTION_NOT_LATEST, reason)
+        return (
+            (None, None) if found.class_filter_mode else (found.sub_string, found.expression_type)
+        )
+
+
+def _forbidden(reason: str) -> RemotingError:
+    return RemotingError(ResponseCode.NO_PERMISSION, reason)

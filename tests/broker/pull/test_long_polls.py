@@ -1,0 +1,150 @@
+"""Pulls that wait for messages."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mqlake.remoting.codes import ResponseCode
+from tests.broker.consuming import Consumer, subscription
+from tests.broker.pull.pulls import GROUP, Pulled, fill, numbers, pull, start_pull
+from tests.broker.running import PATIENCE, running
+
+LONG = int(PATIENCE * 1000)
+
+
+async def until_waiting(*pulls: asyncio.Task[Pulled]) -> None:
+    """Let the broker see pulls; none must be answered."""
+    done, _ = await asyncio.wait(pulls, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
+    assert not done, [one.result() for one in done]
+
+
+def test_a_pull_waits_for_messages(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 10)
+            waiting = start_pull(broker, 10, LONG)
+            other = start_pull(broker, 0, LONG, queue_id=1)
+            await until_waiting(waiting, other)
+            assert (await pull(broker, 0)).bodies == numbers(0, 10), "others are served"
+            await fill(broker, 5, 10)
+            found = await waiting
+            assert (found.code, found.bodies) == (ResponseCode.SUCCESS, numbers(10, 15))
+            assert (found.offsets.next_begin_offset, found.offsets.max_offset) == (15, 15)
+            await fill(broker, 1, 20, queue_id=1)
+            assert (await other).bodies == [b"20"]
+
+    asyncio.run(main())
+
+
+def test_many_wait_for_one_queue(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 1)
+            waiting = [start_pull(broker, 1, LONG, consumer_group=f"g{n}") for n in range(50)]
+            await until_waiting(*waiting)
+            await fill(broker, 1, 1)
+            assert [one.bodies for one in await asyncio.gather(*waiting)] == [[b"1"]] * 50
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"longPollingEnable": False, "shortPollingTimeMills": 50}]
+)
+def test_its_time_is_up(tmp_path: Path, settings: dict[str, object]) -> None:
+    async def main() -> None:
+        async with running(tmp_path, **settings) as broker:
+            await fill(broker, 10)
+            found = await start_pull(broker, 10, 50 if not settings else LONG)
+            assert (found.code, found.remark) == (
+                ResponseCode.PULL_NOT_FOUND,
+                "OFFSET_OVERFLOW_ONE",
+            )
+            assert found.offsets.next_begin_offset == 10
+            assert (await start_pull(broker, 10, -(1 << 62))).code == ResponseCode.PULL_NOT_FOUND
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"subscription": "t1"}, {"subscription": "TAGS = 't1'", "expression_type": "SQL92"}],
+)
+def test_what_is_not_wanted_wakes_nobody(tmp_path: Path, fields: dict[str, object]) -> None:
+    async def main() -> None:
+        async with running(tmp_path, maxFilterMessageSize=2000) as broker:
+            await fill(broker, 10)
+            waiting = start_pull(broker, 10, LONG, **fields)
+            short = start_pull(broker, 10, 300, **fields)
+            await until_waiting(waiting, short)
+            await fill(broker, 250, 10, tags="t2")  # more than one look takes
+            await until_waiting(waiting)
+            found = await short
+            assert (found.code, found.remark) == (
+                ResponseCode.PULL_RETRY_IMMEDIATELY,
+                "NO_MATCHED_MESSAGE",
+            )
+            assert found.offsets.next_begin_offset == 260, "need not be looked at again"
+            await fill(broker, 2, 260, tags="t1")
+            assert (await waiting).bodies == numbers(260, 262)
+
+    asyncio.run(main())
+
+
+def test_what_happens_while_a_pull_waits(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 10)
+            one = Consumer(broker)
+            await one.beat(GROUP, subscription("Orders"))
+            waiting = start_pull(one, 10, LONG, sys_flag=2)
+            await until_waiting(waiting)
+            await one.beat(GROUP, subscription("Others"))
+            await fill(broker, 1, 10)
+            assert (await waiting).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
+
+            waiting = start_pull(broker, 11, LONG)
+            await until_waiting(waiting)
+            broker.parts.store.core.config.consumer_offsets.reset(GROUP, "Orders", 0, 3)
+            await fill(broker, 1, 11)
+            found = await waiting
+            assert (found.code, found.offsets.next_begin_offset) == (
+                ResponseCode.PULL_OFFSET_MOVED,
+                3,
+            )
+            await one.close()
+
+    asyncio.run(main())
+
+
+def test_a_connection_is_closed_while_its_pull_waits(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 10)
+            one = Consumer(broker)
+            gone = start_pull(one, 10, LONG)
+            await until_waiting(gone)
+            await one.close()
+            with pytest.raises(Exception, match="lost"):
+                await gone
+            waiting = start_pull(broker, 10, LONG)
+            await until_waiting(waiting)
+            await fill(broker, 1, 10)
+            assert (await waiting).bodies == [b"10"]
+
+    asyncio.run(main())
+
+
+def test_the_broker_stops_while_pulls_wait(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 10)
+            waiting = start_pull(broker, 10, LONG)
+            await until_waiting(waiting)
+        with pytest.raises(Exception, match="lost"):
+            await waiting
+
+    asyncio.run(main())
