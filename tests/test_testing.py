@@ -30,9 +30,9 @@ def ask(address: str, command: Command) -> Command:
     return asyncio.run(run())
 
 
-async def count(broker: Broker) -> int:
-    broker.parts.store.core.tick()
-    return broker.parts.store.queue("Orders", 0).max_offset
+async def count(found: Broker) -> int:
+    found.parts.store.core.tick()
+    return found.parts.store.queue("Orders", 0).max_offset
 
 
 def test_the_fixture_serves_clients(broker: RunningBroker) -> None:  # noqa: F811

@@ -15,12 +15,16 @@ from mqlake.broker.clients.requests import ClientRequests
 from mqlake.broker.locks.requests import LockRequests
 from mqlake.broker.offsets.requests import OffsetRequests
 from mqlake.broker.parts import Parts
+from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.query.requests import QueryRequests
 from mqlake.broker.reply.reply import Replies
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.transactions.end import EndTransactions
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.header import Header
+from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.server import Handler, RemotingServer
 from mqlake.store.message_store import MessageStore
 
@@ -41,12 +45,20 @@ FAMILIES: tuple[type[Family], ...] = (
     ClientRequests,
     LockRequests,
     OffsetRequests,
+    PullRequests,
     QueryRequests,
     EndTransactions,
     Replies,
     *ADMIN,
 )
 """Every family that a broker has, in the order in which they are made."""
+
+_TYPED: dict[int, type[Header]] = {
+    RequestCode.SEND_MESSAGE: SendMessageHeader,
+    RequestCode.SEND_MESSAGE_V2: SendMessageHeaderV2,
+    RequestCode.SEND_BATCH_MESSAGE: SendMessageHeaderV2,
+}
+"""Headers of requests that come so often that they are decoded together with their frames."""
 
 
 class Broker:
@@ -83,7 +95,7 @@ class Broker:
             handlers: dict[int, Handler] = {}
             for family in FAMILIES:
                 handlers.update(family(parts).handlers())
-            self._server = RemotingServer(handlers)
+            self._server = RemotingServer(handlers, typed=_TYPED)
             undo.push_async_callback(self._server.stop)
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)

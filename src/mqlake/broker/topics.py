@@ -38,11 +38,13 @@ class Topics:
     """The topics of one broker. Every change is kept, and told to the name servers.
 
     Attributes:
+        get: returns a topic by name, None where there is none.
         on_change: called after each change.
     """
 
     def __init__(self, settings: BrokerSettings, table: TopicTable) -> None:
         self._settings, self._table = settings, table
+        self.get = table.get
         self.on_change: Callable[[], None] = lambda: None
         own = list(_own_topics(settings))
         self._system = naming.SYSTEM_TOPICS | {topic.topic_name for topic in own}
@@ -60,10 +62,6 @@ class Topics:
     def version(self) -> DataVersion:
         """How often the topics were changed, and when last."""
         return self._table.version
-
-    def get(self, name: str) -> Topic | None:
-        """Return a topic, None where there is none of this name."""
-        return self._table.get(name)
 
     def is_system(self, name: str) -> bool:
         """Say whether a topic is the broker's own."""

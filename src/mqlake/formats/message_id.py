@@ -7,6 +7,7 @@ Both kinds are 32 upper-case hex digits (IPv4) or 56 (IPv6), so only their sourc
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from mqlake.formats import host
 
 _HEX = re.compile(r"[0-9A-Fa-f]*")
 _OFFSET = Struct(">q")
+_OFFSET_BITS = (1 << 64) - 1
 _V4_DIGITS = 2 * (host.V4_SIZE + _OFFSET.size)
 _V6_DIGITS = 2 * (host.V6_SIZE + _OFFSET.size)
 _UNIQUE_KEY_TAIL = Struct(
@@ -34,9 +36,14 @@ def encode_message_id(store_host: bytes, physical_offset: int) -> str:
     Raises:
         FormatError: another number of bytes.
     """
+    return f"{_host_digits(store_host)}{physical_offset & _OFFSET_BITS:016X}"
+
+
+@lru_cache(64)
+def _host_digits(store_host: bytes) -> str:
     if len(store_host) not in (host.V4_SIZE, host.V6_SIZE):
         raise FormatError(f"a store host has 8 or 20 bytes, not {len(store_host)}")
-    return (store_host + _OFFSET.pack(physical_offset)).hex().upper()
+    return store_host.hex().upper()
 
 
 def decode_message_id(text: str) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, cast
 
-from mqlake.remoting.command import RESPONSE, Command
+from mqlake.remoting.command import ONEWAY, RESPONSE, Command
 from mqlake.remoting.errors import ConnectionFailedError, FrameError, RequestTimeoutError
 from mqlake.remoting.frames import FrameReader, encode
 from mqlake.remoting.shared import Shared
@@ -65,8 +65,8 @@ class Peer(asyncio.Protocol):
         waiting = self._transport.get_write_buffer_size() if self._transport else 0
         return self._out_size + waiting
 
-    def send(self, command: Command) -> None:
-        """Send a command with what else is sent in this round of the loop.
+    def send(self, command: Command | bytes) -> None:
+        """Send a command, or a frame as it is, with what else is sent in this round of the loop.
 
         On a closed connection nothing happens: a client that is gone needs no answer.
         A connection whose other side does not read is closed at `Limits.write_buffer`.
@@ -75,15 +75,15 @@ class Peer(asyncio.Protocol):
             return
         if not self._out:
             self._shared.will_write(self)
-        frame = encode(command)
+        frame = command if isinstance(command, bytes) else encode(command)
         self._out.append(frame)
         self._out_size += len(frame)
         if self._out_size > _MUCH:
             self.flush()
 
-    def answer(self, request: Command, response: Command) -> None:
-        """Send the response to a request that a handler has not answered at once."""
-        if request.is_oneway:
+    def answer(self, request: Command, response: Command | bytes) -> None:
+        """Send the response, or its frame, to a request that was not answered at once."""
+        if request.flag & ONEWAY:
             return
         if self.in_flight:
             self.in_flight -= 1

@@ -9,8 +9,9 @@ from __future__ import annotations
 from mqlake.broker.busy import Busy
 from mqlake.broker.settings import BrokerSettings
 from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.remoting.command import Command, Serialization, response
 from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.template import FrameTemplate
 from mqlake.store.append.put_result import PutResult, PutStatus
 
 _REFUSED = {
@@ -50,6 +51,12 @@ def refusal(result: PutResult) -> RemotingError:
     return RemotingError(code, f"{words}: {result.reason}")
 
 
+_JSON = Serialization.JSON
+_OK = PutStatus.PUT_OK
+_SAMPLE = Command(0, serialization=_JSON)
+_GAPS = ("msgId", "queueId", "queueOffset", "transactionId")
+
+
 class Answers:
     """Makes the answers to sends."""
 
@@ -59,26 +66,27 @@ class Answers:
             "MSG_REGION": settings.region_id,
             "TRACE_ON": "true" if settings.trace_on else "false",
         }
+        self._success = FrameTemplate(response(_SAMPLE, header=self._common), _GAPS)
 
-    def of(self, request: Command, result: PutResult, queue_id: int, unique_key: str) -> Command:
-        """Return the answer to a request that was put, or refused, so."""
+    def of(
+        self, request: Command, result: PutResult, queue_id: int, unique_key: str
+    ) -> Command | bytes:
+        """Return the answer to a request that was put, or refused, so; or its frame."""
         status = result.status
-        if status is PutStatus.PUT_OK:
-            code, remark = 0, None
-        elif status is PutStatus.FLUSH_DISK_TIMEOUT:
-            code, remark = int(ResponseCode.FLUSH_DISK_TIMEOUT), result.reason
-            self._busy.count(_BUSY[status])
-        else:
+        is_plain = request.serialization == _JSON and unique_key.isalnum() and unique_key.isascii()
+        if is_plain and status is _OK:
+            return self._success.fill(
+                result.message_id, queue_id, result.queue_offset, unique_key, request.opaque
+            )
+        if status in _REFUSED:
             return self._refusal(request, result)
-        answer = response(request, code, remark=remark)
-        answer.known_fields = {
-            **self._common,
-            "msgId": result.message_id,
-            "queueId": str(queue_id),
-            "queueOffset": str(result.queue_offset),
-            "transactionId": unique_key,
-        }
-        return answer
+        code, remark = ResponseCode.SUCCESS, None
+        if status is PutStatus.FLUSH_DISK_TIMEOUT:
+            code, remark = ResponseCode.FLUSH_DISK_TIMEOUT, result.reason
+            self._busy.count(_BUSY[status])
+        values = (result.message_id, str(queue_id), str(result.queue_offset), unique_key)
+        fields = {**self._common, **dict(zip(_GAPS, values, strict=True))}
+        return response(request, code, fields, remark=remark)
 
     def _refusal(self, request: Command, result: PutResult) -> Command:
         code, words = _REFUSED[result.status]

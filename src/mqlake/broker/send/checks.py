@@ -24,6 +24,7 @@ class SendChecks:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._topic = parts.topics.get
         self._starts_at = parts.settings.start_accept_send_request_time_stamp
 
     def topic(self, header: Header, peer: Peer) -> Topic:
@@ -38,17 +39,20 @@ class SendChecks:
         if name in naming.NOT_FOR_PRODUCERS:
             reason = f"Sending message to topic[{name}] is forbidden."
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
-        topic = self._parts.topics.get(name) or self._make(header, peer)
-        settings = self._parts.settings
-        if topic.order and not settings.broker_permission & PERM_WRITE:
-            reason = f"the broker[{settings.broker_ip1}] sending message is forbidden"
-            raise RemotingError(ResponseCode.NO_PERMISSION, reason)
-        if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
-            reason = (
-                f"request queueId[{header.queue_id}] is illegal, {topic} Producer: {peer.address}"
-            )
+        topic = self._topic(name) or self._make(header, peer)
+        if topic.order:
+            self._check_permission()
+        queue_id = header.queue_id
+        if queue_id >= topic.write_queue_nums and queue_id >= topic.read_queue_nums:
+            reason = f"request queueId[{queue_id}] is illegal, {topic} Producer: {peer.address}"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         return topic
+
+    def _check_permission(self) -> None:
+        settings = self._parts.settings
+        if not settings.broker_permission & PERM_WRITE:
+            reason = f"the broker[{settings.broker_ip1}] sending message is forbidden"
+            raise RemotingError(ResponseCode.NO_PERMISSION, reason)
 
     def _check_start(self) -> None:
         if self._parts.store.core.clock.milliseconds() < self._starts_at:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from mqlake.broker.send.unique_keys import UniqueKeys
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.properties import (
@@ -19,14 +17,12 @@ _REGION = "MSG_REGION"
 _TRACE_ON = "TRACE_ON"
 _POP_CHECK_POINT = "POP_CK"
 
-_UNIQUE_KEY = f"{PROPERTY_SEPARATOR}{UNIQ_KEY}{NAME_VALUE_SEPARATOR}"
+_UNIQUE_KEY = f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}"
+_LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY
 
 
-class Stored(NamedTuple):
-    """What is stored, and the message's unique key."""
-
-    properties: bytes
-    unique_key: str
+Stored = tuple[bytes, str]
+"""What is stored, and the message's unique key."""
 
 
 class StoredProperties:
@@ -38,12 +34,12 @@ class StoredProperties:
 
     def __init__(self, settings: BrokerSettings, keys: UniqueKeys) -> None:
         self._keys = keys
-        self._own = {
+        own = {
             _REGION: settings.region_id,
             _TRACE_ON: "true" if settings.trace_on else "false",
             _CLUSTER: settings.broker_cluster_name,
         }
-        self._own_text = encode_pairs(self._own).decode()
+        self._own = encode_pairs(own).decode()
 
     def of(self, text: str | None) -> Stored:
         """Return what is stored for the properties of a request.
@@ -52,24 +48,24 @@ class StoredProperties:
             UnicodeEncodeError: they hold half a surrogate pair.
         """
         if not text:
-            key = self._keys.next()
-            return self._with_key(self._own_text, key)
-        if _REGION in text or _TRACE_ON in text or _CLUSTER in text or _POP_CHECK_POINT in text:
-            return self._rewritten(text)
-        if text[-1] != PROPERTY_SEPARATOR:
+            return self._with_key("")
+        if _POP_CHECK_POINT in text:
+            pairs = decode_properties(text.encode())
+            pairs.pop(_POP_CHECK_POINT, None)
+            text = encode_pairs(pairs).decode()
+        elif text[-1] != PROPERTY_SEPARATOR:
             text += PROPERTY_SEPARATOR
-        text = self._own_text + text
-        start = text.rfind(_UNIQUE_KEY) + len(_UNIQUE_KEY)
+        start = text.rfind(_LATER_KEY)
+        if start >= 0:
+            start += len(_LATER_KEY)
+        elif text.startswith(_UNIQUE_KEY):
+            start = len(_UNIQUE_KEY)
         end = text.find(PROPERTY_SEPARATOR, start)
-        if start < len(_UNIQUE_KEY) or start == end:
-            return self._with_key(text, self._keys.next())
-        return Stored(text.encode(), text[start:end])
+        if start < 0 or start == end:
+            return self._with_key(text)
+        # Of equal names readers take the last: the broker's, not the producer's.
+        return (text + self._own).encode(), text[start:end]
 
-    def _rewritten(self, text: str) -> Stored:
-        pairs = decode_properties(text.encode()) | self._own
-        pairs.pop(_POP_CHECK_POINT, None)
-        key = pairs[UNIQ_KEY] = pairs.get(UNIQ_KEY) or self._keys.next()
-        return Stored(encode_pairs(pairs), key)
-
-    def _with_key(self, text: str, key: str) -> Stored:
-        return Stored(f"{text}{_UNIQUE_KEY[1:]}{key}{PROPERTY_SEPARATOR}".encode(), key)
+    def _with_key(self, text: str) -> Stored:
+        key = self._keys.next()
+        return f"{text}{_UNIQUE_KEY}{key}{PROPERTY_SEPARATOR}{self._own}".encode(), key

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from mqlake.broker import naming
 from mqlake.broker.parts import Parts
@@ -33,16 +32,12 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 
 _MULTI_TAG = "MULTI_TAG"
+_RETRY = naming.RETRY_PREFIX
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
 
-class _Sent(NamedTuple):
-    """A send that waits for its answer."""
-
-    peer: Peer
-    request: Command
-    queue_id: int
-    unique_key: str
+_Sent = tuple[Peer, Command, int, str]
+"""Who sent what, to which queue, and its unique key: what an answer needs."""
 
 
 class SendMessages:
@@ -76,31 +71,23 @@ class SendMessages:
 
     def _take(self, peer: Peer, request: Command, header: Header) -> None:
         topic = self._checks.topic(header, peer)
-        if self._unflushed >= self._parts.settings.send_thread_pool_queue_capacity:
-            raise self._parts.busy.refusal(
-                "WAITING_FOR_DISK", f"{self._unflushed} sends wait for the disk"
-            )
+        if self._unflushed:
+            self._check_room()
+        try:
+            properties, unique_key = self._properties.of(header.properties)
+        except UnicodeEncodeError:
+            reason = "the message is illegal: properties are no text"
+            raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason) from None
+        name, queue_id = header.topic, header.queue_id
+        if queue_id < 0:
+            queue_id = _writable_queue(topic)
         if header.batch:
-            self._take_batch(peer, request, header, topic)
-            return
-        message, unique_key = self._message(peer, request, header, topic)
-        sent = _Sent(peer, request, message.queue_id, unique_key)
-        data = message.encoded_properties
-        if data is not None and _HALF in data and self._is_half(message):
+            batch = _batch(peer, request, header, topic, queue_id, properties)
             self._put()
-            self._finish([sent], [self._store.append_half(message)])
+            sent = peer, request, queue_id, unique_key
+            self._finish([sent], [self._store.append_batch(batch)])
             return
-        if not self._messages:
-            self._loop.call_soon(self._put)
-        self._messages.append(message)
-        self._sent.append(sent)
-
-    def _message(
-        self, peer: Peer, request: Command, header: Header, topic: Topic
-    ) -> tuple[Message, str]:
-        queue_id, name = _queue_id(header, topic), header.topic
-        properties, unique_key = self._encoded(header.properties)
-        if name.startswith(naming.RETRY_PREFIX):
+        if name.startswith(_RETRY):
             name = self._dead_letters.topic(header)
             if name != header.topic:
                 queue_id = any_queue(naming.DLQ_QUEUES)
@@ -121,15 +108,21 @@ class SendMessages:
             0,
             properties,
         )
-        return message, unique_key
+        sent = peer, request, queue_id, unique_key
+        if _HALF in properties and self._is_half(message):
+            self._put()
+            self._finish([sent], [self._store.append_half(message)])
+            return
+        if not self._messages:
+            self._loop.call_soon(self._put)
+        self._messages.append(message)
+        self._sent.append(sent)
 
-    def _encoded(self, text: str | None) -> tuple[bytes, str]:
-        try:
-            return self._properties.of(text)
-        except UnicodeEncodeError:
-            raise RemotingError(
-                ResponseCode.MESSAGE_ILLEGAL, "the message is illegal: properties are no text"
-            ) from None
+    def _check_room(self) -> None:
+        if self._unflushed >= self._parts.settings.send_thread_pool_queue_capacity:
+            raise self._parts.busy.refusal(
+                "WAITING_FOR_DISK", f"{self._unflushed} sends wait for the disk"
+            )
 
     def _is_half(self, message: Message) -> bool:
         pairs = decode_properties(message.encoded_properties or b"")
@@ -141,26 +134,6 @@ class SendMessages:
             reason = f"the broker[{settings.broker_ip1}] sending transaction message is forbidden"
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
         return True
-
-    def _take_batch(self, peer: Peer, request: Command, header: Header, topic: Topic) -> None:
-        name = header.topic
-        if name.startswith(naming.RETRY_PREFIX):
-            reason = f"batch request does not support retry group {name}"
-            raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
-        properties, unique_key = self._encoded(header.properties)
-        batch = MessageBatch(
-            topic=name,
-            body=bytes(request.body),
-            queue_id=_queue_id(header, topic),
-            sys_flag=_flags(header, topic),
-            born_timestamp=header.born_timestamp,
-            born_host=peer.address,
-            reconsume_times=header.reconsume_times or 0,
-            encoded_properties=properties,
-        )
-        self._put()
-        sent = _Sent(peer, request, batch.queue_id, unique_key)
-        self._finish([sent], [self._store.append_batch(batch)])
 
     def _put(self) -> None:
         """Put what has come in this round of the loop."""
@@ -195,12 +168,28 @@ class SendMessages:
                 peer.answer(request, answer_of(request, result, queue_id, unique_key))
 
 
-def _queue_id(header: Header, topic: Topic) -> int:
-    if header.queue_id >= 0:
-        return header.queue_id
+def _writable_queue(topic: Topic) -> int:
     if topic.write_queue_nums <= 0:
         raise RemotingError(ResponseCode.INVALID_PARAMETER, f"{topic} has no queue to write")
     return any_queue(topic.write_queue_nums)
+
+
+def _batch(
+    peer: Peer, request: Command, header: Header, topic: Topic, queue_id: int, properties: bytes
+) -> MessageBatch:
+    if header.topic.startswith(_RETRY):
+        reason = f"batch request does not support retry group {header.topic}"
+        raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
+    return MessageBatch(
+        topic=header.topic,
+        body=bytes(request.body),
+        queue_id=queue_id,
+        sys_flag=_flags(header, topic),
+        born_timestamp=header.born_timestamp,
+        born_host=peer.address,
+        reconsume_times=header.reconsume_times or 0,
+        encoded_properties=properties,
+    )
 
 
 def _flags(header: Header, topic: Topic) -> int:

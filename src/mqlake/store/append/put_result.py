@@ -64,8 +64,9 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
         """Return the offset message id; of a batch all of them, joined by commas; "" for none."""
         if not self.count:
             return ""
-        offsets = self.offsets or (self.physical_offset,)
-        return ",".join(encode_message_id(self.store_host, offset) for offset in offsets)
+        if not self.offsets:
+            return encode_message_id(self.store_host, self.physical_offset)
+        return ",".join(encode_message_id(self.store_host, offset) for offset in self.offsets)
 
 
 class PutError(StoreError):

@@ -1,0 +1,169 @@
+"""Send to a broker faster than any broker answers: frames made beforehand, many in flight.
+
+`python -m benchmarks.broker.load ADDRESS` prints one JSON object. It checks that every send was
+answered with SUCCESS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import selectors
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.command import request
+from mqlake.remoting.frames import encode
+from mqlake.remoting.headers.send import SendMessageHeaderV2
+
+_CHUNK = 1 << 18
+_SUCCESS = b'{"code":0,'
+_FRAMES = 1000
+_QUEUES = 4
+
+
+@dataclass
+class Load:
+    """What is sent.
+
+    Attributes:
+        connections: each with its own window of sends without an answer.
+        window: of each connection.
+        size: bytes of a body.
+        seconds: to measure, after `warm_up`.
+    """
+
+    address: str
+    connections: int = 16
+    window: int = 64
+    size: int = 128
+    seconds: float = 10.0
+    warm_up: float = 2.0
+    topic: str = "Load"
+
+
+@dataclass
+class _Producer:
+    connection: socket.socket
+    frames: list[bytes]
+    window: int
+    sent: int = 0
+    answered: int = 0
+    unsent: bytes = b""
+    rest: bytes = b""
+
+    def fill(self) -> None:
+        """Send as many as the window has room for."""
+        room = self.window - (self.sent - self.answered)
+        if room > 0 and not self.unsent:
+            at = self.sent % _FRAMES
+            chosen = self.frames[at : at + room]
+            self.unsent = b"".join(chosen)
+            self.sent += len(chosen)
+        self.send_rest()
+
+    def send_rest(self) -> None:
+        """Send what the connection has not taken yet."""
+        if self.unsent:
+            with suppress(BlockingIOError):
+                self.unsent = self.unsent[self.connection.send(self.unsent) :]
+
+    def take(self) -> None:
+        """Count the answers that have come."""
+        data = self.connection.recv(_CHUNK)
+        if not data:
+            raise ConnectionError("the broker closed the connection")
+        data = self.rest + data
+        found = data.count(_SUCCESS)
+        # A whole answer is longer than this, so its beginning is counted once.
+        self.rest = data[len(data) - len(_SUCCESS) + 1 :]
+        self.answered += found
+
+
+def run(load: Load) -> dict[str, float]:
+    """Send for some seconds; return what was answered in them, and in all."""
+    host, _, port = load.address.rpartition(":")
+    frames = _frames(load)
+    producers = [
+        _Producer(socket.create_connection((host, int(port))), frames, load.window)
+        for _ in range(load.connections)
+    ]
+    with selectors.DefaultSelector() as selector:
+        for producer in producers:
+            producer.connection.setblocking(False)
+            producer.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(producer.connection, selectors.EVENT_READ, producer)
+            producer.fill()
+        _drive(selector, time.perf_counter() + load.warm_up)
+        first, begin = sum(p.answered for p in producers), time.perf_counter()
+        _drive(selector, begin + load.seconds)
+        answered = sum(p.answered for p in producers) - first
+        seconds = time.perf_counter() - begin
+        _drain(selector, producers)
+    total = sum(p.answered for p in producers)
+    for producer in producers:
+        producer.connection.close()
+    return {"sends": answered, "seconds": seconds, "rate": answered / seconds, "total": total}
+
+
+def _drive(selector: selectors.BaseSelector, until: float) -> None:
+    while time.perf_counter() < until:
+        for key, _ in selector.select(1):
+            key.data.take()
+            key.data.fill()
+
+
+def _drain(selector: selectors.BaseSelector, producers: list[_Producer]) -> None:
+    """Wait until everything sent was answered with SUCCESS."""
+    until = time.perf_counter() + 5
+    while any(p.answered < p.sent for p in producers):
+        if time.perf_counter() > until:
+            missing = sum(p.sent - p.answered for p in producers)
+            raise RuntimeError(f"{missing} sends were not answered with SUCCESS")
+        for key, _ in selector.select(0.1):
+            key.data.take()
+        for producer in producers:
+            producer.send_rest()
+
+
+def _frames(load: Load) -> list[bytes]:
+    """Return frames as a Java client makes them, with differing keys and queues."""
+    frames: list[bytes] = []
+    for number in range(_FRAMES):
+        properties = f"UNIQ_KEY\x017F0000010A2B18B4AAC2{number:012X}\x02WAIT\x01true\x02"
+        header = SendMessageHeaderV2(
+            producer_group="load",
+            topic=load.topic,
+            default_topic="TBW102",
+            default_topic_queue_nums=_QUEUES,
+            queue_id=number % _QUEUES,
+            sys_flag=0,
+            born_timestamp=time.time_ns() // 1_000_000,
+            flag=0,
+            properties=properties,
+            reconsume_times=0,
+            unit_mode=False,
+            batch=False,
+        )
+        command = request(RequestCode.SEND_MESSAGE_V2, header, bytes(load.size))
+        command.opaque, command.language, command.version = number, "JAVA", 477
+        frames.append(encode(command))
+    return frames
+
+
+def main() -> None:
+    """Run one load, as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("address")
+    parser.add_argument("--connections", type=int, default=Load.connections)
+    parser.add_argument("--window", type=int, default=Load.window)
+    parser.add_argument("--size", type=int, default=Load.size)
+    parser.add_argument("--seconds", type=float, default=Load.seconds)
+    print(json.dumps(run(Load(**vars(parser.parse_args())))))
+
+
+if __name__ == "__main__":
+    main()
