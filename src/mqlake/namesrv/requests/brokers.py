@@ -17,7 +17,7 @@ from mqlake.remoting.bodies.route import (
     ClusterInfo,
     KVTable,
 )
-from mqlake.remoting.body import decode_body, encode_body
+from mqlake.remoting.body import decode_body, encode_body, encode_unquoted
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
@@ -37,6 +37,8 @@ from mqlake.remoting.headers.namesrv import (
 )
 
 _ZONE = "__ZONE_NAME"
+_ZLIB = b"x"
+"""What zlib's streams begin with, and JSON does not."""
 _V3_0_11 = 37
 """The version from which on the body of REGISTER_BROKER is more than topics."""
 
@@ -127,7 +129,7 @@ class BrokerRequests:
     def _cluster_info(self, _: Peer, request: Command) -> Command:
         brokers = self._routes.brokers
         clusters = {cluster: sorted(names) for cluster, names in brokers.clusters.items()}
-        return response(request, body=encode_body(ClusterInfo(brokers.by_name, clusters)))
+        return response(request, body=encode_unquoted(ClusterInfo(brokers.by_name, clusters)))
 
     def _member_group(self, _: Peer, request: Command) -> Command:
         header = request.header(GetBrokerMemberGroupHeader)
@@ -135,7 +137,7 @@ class BrokerRequests:
         group = BrokerMemberGroup(
             header.cluster_name, header.broker_name, data.broker_addrs if data else {}
         )
-        return response(request, body=encode_body(BrokerMemberGroupBody(group)))
+        return response(request, body=encode_unquoted(BrokerMemberGroupBody(group)))
 
     def _wipe_write(self, _: Peer, request: Command) -> Command:
         name = request.header(BrokerNameHeader).broker_name
@@ -150,7 +152,9 @@ class BrokerRequests:
 
 def _body(request: Command, *, compressed: bool) -> RegisterBody:
     if request.version >= _V3_0_11:
-        return decode_register(request.body, compressed=compressed)
+        # releases 5.x with compressedRegister compress without saying so
+        is_zlib = request.body[:1] == _ZLIB
+        return decode_register(request.body, compressed=compressed or is_zlib)
     if not request.body:
         return RegisterBody()
     return RegisterBody(decode_body(TopicConfigs, request.body))
