@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.peer.java_build import build
@@ -13,6 +13,9 @@ from tests.peer.rocketmq_store import OPENED
 SOURCE = Path(__file__).parent / "rocketmq_cluster"
 STOP = 60
 """Seconds."""
+
+QUICK = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
+"""Options of a JVM that is up soon, and does not do much."""
 
 
 class Cluster:
@@ -23,8 +26,16 @@ class Cluster:
         broker: the address of its broker, `broker-a`.
     """
 
-    def __init__(self, directory: Path, store: Path, settings: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        store: Path,
+        settings: Mapping[str, object],
+        options: Sequence[str] = QUICK,
+    ) -> None:
         """Write its configuration; `directory` is for that, and for what it makes beside the store.
+
+        `options` are those of the JVM.
 
         Raises:
             JavaMissingError: it cannot be built.
@@ -32,11 +43,7 @@ class Cluster:
         port, ha, names = free_ports(3)
         self.names, self.broker = f"127.0.0.1:{names}", f"127.0.0.1:{port}"
         self._log = directory / "cluster.log"
-        server = {
-            "listenPort": names,
-            "kvConfigPath": directory / "kvConfig.json",
-            "orderMessageEnable": "true",
-        }
+        server = {"listenPort": names, "kvConfigPath": directory / "kvConfig.json"}
         broker = {
             "brokerName": "broker-a",
             "brokerIP1": "127.0.0.1",
@@ -55,8 +62,8 @@ class Cluster:
             files.append(str(path))
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
-        options = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", *opens, *homes]
-        self._command = ["java", *options, "-cp", build(SOURCE), "Cluster", *files]
+        words = [*options, *opens, *homes]
+        self._command = ["java", *words, "-cp", build(SOURCE), "Cluster", *files]
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -76,6 +83,12 @@ class Cluster:
                 return
             said.append(line)
         raise RuntimeError(f"no cluster: {said} {self._log.read_text()[-2000:]}")
+
+    @property
+    def process_id(self) -> int:
+        """Of its JVM, while it runs."""
+        assert self._process is not None
+        return self._process.pid
 
     def stop(self) -> None:
         """Stop it in good order."""

@@ -1,0 +1,166 @@
+"""RocketMQ's own benchmark Producer and Consumer against mqlake's broker and against Java's."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+from typing import NamedTuple
+
+from tests.peer.java_build import jars
+from tests.peer.rocketmq_client import EXAMPLES
+
+from benchmarks.bench import Bench, remove, say
+from benchmarks.broker import sides
+from benchmarks.broker.sides import Side, cpu_seconds, resident
+from benchmarks.results import Bar, Section, Series
+
+TITLES = {"java": "Java", "mqlake": "mqlake"}
+BROKERS = {"java": sides.java, "mqlake": sides.mqlake}
+PACKAGE = "org.apache.rocketmq.example.benchmark"
+REPORT = 10
+"""Seconds: what a report of these programs is the mean of."""
+WARM_UP = 2
+"""Reports."""
+TPS = re.compile(r"(?:Send MPS|Consume TPS|Send TPS): (\d+) \| (?:Max|AVG)")
+LATENCY = re.compile(r"Average RT\(ms\): +([\d.]+)")
+FAILED = re.compile(r"Fail(?:ed)?: ([1-9]\d*)")
+
+METHOD = """\
+RocketMQ's own programs `{package}.Producer`, `BatchProducer` and `Consumer`, as they are shipped
+with {release}, are the load, in a JVM of their own on the same two cores. Both brokers are up all
+the time; each phase runs against the one, then against the other, with a new JVM for the clients.
+These programs report every {report} s; the first {warm_up} reports are dropped, and the next
+{counted} count: their median. Topics have 4 queues, messages a key, `ASYNC_FLUSH`. The consumer
+takes the backlog that the batches left. CPU: of the broker's process (with Java's the name server
+is in it, as with mqlake's), in user and system mode, for the messages of the reports that count."""
+
+
+class Phase(NamedTuple):
+    """One run of a program."""
+
+    title: str
+    program: str
+    options: tuple[str, ...]
+    wanted: float
+    """Least rate, as a multiple of Java's."""
+
+
+PHASES = (
+    Phase("64 threads, 128 B", "Producer", ("-t", "Bench128", "-s", "128", "-w", "64"), 1.2),
+    Phase("64 threads, 1 KiB", "Producer", ("-t", "Bench1024", "-s", "1024", "-w", "64"), 1.2),
+    Phase("1 thread, 128 B", "Producer", ("-t", "Bench128", "-s", "128", "-w", "1"), 1.0),
+    Phase(
+        "batches of 32, 128 B",
+        "BatchProducer",
+        ("-t", "BenchBatch", "-s", "128", "-b", "32", "-w", "8"),
+        1.0,
+    ),
+    Phase("consumer", "Consumer", ("-t", "BenchBatch", "-g", "bench"), 1.0),
+)
+
+
+class Measured(NamedTuple):
+    """What the reports of a phase say, and what the broker used meanwhile."""
+
+    rates: list[float]
+    latencies: list[float]
+    """Milliseconds."""
+    cpu: float
+    """Seconds for a million messages."""
+    memory: int
+
+
+def measure(bench: Bench) -> Section:
+    """Run all phases against both brokers."""
+    homes = {name: bench.directory / f"broker-{name}" for name in BROKERS}
+    brokers = {name: make(homes[name]) for name, make in BROKERS.items()}
+    try:
+        found = {
+            (phase, name): _run(bench, phase, name, broker)
+            for phase in PHASES
+            for name, broker in brokers.items()
+        }
+    finally:
+        for broker in brokers.values():
+            broker.stop()
+        for home in homes.values():
+            remove(home)
+    series = [
+        Series(
+            f"{phase.title}, {TITLES[name]}",
+            "s",
+            [1e6 / rate for rate in one.rates],
+            {"messages": 1_000_000},
+        )
+        for (phase, name), one in found.items()
+    ]
+    bars = [bar for phase in PHASES for bar in _bars(phase, found)]
+    remarks = [
+        f"{phase.title}, {TITLES[name]}: {one.cpu:.1f} s of CPU for a million messages,"
+        f" {one.memory >> 20} MiB"
+        + (f", mean latency {statistics.median(one.latencies):.3f} ms" if one.latencies else "")
+        for (phase, name), one in found.items()
+    ]
+    (jar,) = jars(EXAMPLES).glob("rocketmq-example-*.jar")
+    method = METHOD.format(
+        package=PACKAGE,
+        release=jar.stem.removeprefix("rocketmq-example-"),
+        report=REPORT,
+        warm_up=WARM_UP,
+        counted=bench.repetitions,
+    )
+    return Section("broker_clients", "Broker: stock clients", method, series, bars, remarks)
+
+
+def _bars(phase: Phase, found: dict[tuple[Phase, str], Measured]) -> list[Bar]:
+    java, mqlake = found[phase, "java"], found[phase, "mqlake"]
+    rate = statistics.median(mqlake.rates) / statistics.median(java.rates)
+    if phase.title.startswith("1 thread"):
+        late = statistics.median(mqlake.latencies) / statistics.median(java.latencies)
+        return [Bar(f"{phase.title}: mean latency, against Java's", "≤", 1, late, "x")]
+    bars = [Bar(f"{phase.title}: messages a second, against Java's", "≥", phase.wanted, rate, "x")]
+    if phase.program == "Producer":
+        cpu = mqlake.cpu / java.cpu
+        bars.append(Bar(f"{phase.title}: CPU of the broker, against Java's", "≤", 0.5, cpu, "x"))
+    return bars
+
+
+def _run(bench: Bench, phase: Phase, name: str, broker: Side) -> Measured:
+    say(f" {phase.title}, {TITLES[name]}")
+    path = ":".join(str(jar) for jar in sorted(jars(EXAMPLES).glob("*.jar")))
+    command = [
+        *("java", "-Xms1g", "-Xmx1g", f"-Duser.home={bench.directory}", "-cp", path),
+        *(f"{PACKAGE}.{phase.program}", "-n", broker.names, *phase.options),
+        *("-ri", str(REPORT * 1000)),
+    ]
+    if phase.program == "Producer":
+        command += ["-k", "true"]
+    rates: list[float] = []
+    latencies: list[float] = []
+    cpu: list[float] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
+        assert program.stdout is not None
+        for line in map(bytes.decode, program.stdout):
+            if (rate := TPS.search(line)) is None:
+                continue
+            if FAILED.search(line):
+                program.kill()
+                raise RuntimeError(f"{TITLES[name]} failed: {line}")
+            if rate[1] == "0" and rates:
+                break  # a backlog that is consumed
+            cpu.append(cpu_seconds(broker.process_id))
+            rates.append(float(rate[1]))
+            if latency := LATENCY.search(line):
+                latencies.append(float(latency[1]))
+            say(f"  {line.strip().partition('| ')[2]}")
+            if len(rates) == WARM_UP + bench.repetitions:
+                break
+        program.kill()
+    messages = sum(rates[WARM_UP:]) * REPORT
+    return Measured(
+        rates[WARM_UP:],
+        latencies[WARM_UP:],
+        (cpu[-1] - cpu[WARM_UP - 1]) / messages * 1e6,
+        resident(broker.process_id),
+    )
