@@ -24,6 +24,7 @@ from benchmarks import (
     verify,
 )
 from benchmarks.bench import Bench, say
+from benchmarks.broker import stock_clients
 from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
 from benchmarks.page import page
@@ -43,8 +44,10 @@ MEASURES = {
     "spark_source": spark_source.measure,
     "spark_lookup": spark_source.measure_lookup,
     **live_store.MEASURES,
+    "broker_clients": stock_clients.measure,
 }
 NEED_JAVA = {
+    "broker_clients",
     "key_lookup",
     "kafka_recover",
     "kafka_cold_start",
