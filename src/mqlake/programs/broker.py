@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from contextlib import AsyncExitStack
@@ -13,6 +14,7 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.settings import BrokerSettings
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.programs.kernels import load_kernels
 
 NAMESRV_PORT = 9876
 
@@ -38,6 +40,7 @@ class BrokerProgram:
     async def __aenter__(self) -> Self:
         begin = time.perf_counter()
         settings = self._settings
+        await asyncio.get_running_loop().run_in_executor(None, load_kernels)
         async with AsyncExitStack() as undo:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)

@@ -1,0 +1,37 @@
+"""Load the kernels before the first message comes, and give back what only loading needed."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+
+from mqlake.dispatch import warm_up
+
+_MAPS = Path("/proc/self/maps")
+_COMPILER = "libllvmlite"
+_CODE = "r-xp"
+
+
+def load_kernels() -> None:
+    """Load what a live store calls; it would else be loaded while the first message waits.
+
+    The compiler, some 50 MiB of machine code in memory, is not called any more then. Its pages are
+    given back to the system: code is never written, so they come back from its file if need be.
+    """
+    warm_up.load(export=False)
+    if not _MAPS.exists():
+        return
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for begin, end in _code_of(_COMPILER):
+        advise(begin, end - begin, mmap.MADV_DONTNEED)
+
+
+def _code_of(library: str) -> Iterator[tuple[int, int]]:
+    for line in _MAPS.read_text().splitlines():
+        addresses, access, *_, name = line.split(maxsplit=5)
+        if access == _CODE and Path(name).name.startswith(library):
+            begin, _, end = addresses.partition("-")
+            yield int(begin, 16), int(end, 16)

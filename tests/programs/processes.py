@@ -1,0 +1,57 @@
+"""The broker as a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from mqlake.broker.settings import FAST_PORT_DISTANCE
+from mqlake.programs.ports import free_port
+from tests.broker.running import PATIENCE, SMALL
+
+
+class BrokerProcess:
+    """`mqlake broker`, started and listening; its log is in `log`.
+
+    Attributes:
+        address, name_server: where it listens, "ip:port".
+    """
+
+    def __init__(self, store: Path, log: Path, settings: Mapping[str, object]) -> None:
+        port, names = free_port(-FAST_PORT_DISTANCE), free_port()
+        self.address, self.name_server = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
+        self.log = log
+        command = [sys.executable, "-m", "mqlake", "broker", "--store", str(store)]
+        command += ["--port", str(port), "--namesrv-port", str(names)]
+        for name, value in {**SMALL, **settings}.items():
+            command += ["--set", f"{name}={value}"]
+        with log.open("w") as output:
+            self.process = subprocess.Popen(command, stderr=output)
+        self._wait(port)
+
+    def _wait(self, port: int) -> None:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+            except OSError:
+                time.sleep(0.01)
+            else:
+                return
+        self.kill()
+        raise RuntimeError(f"no broker: {self.log.read_text()}")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it in good order; return its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,141 @@
+"""`mqlake broker` as a process: start, stop, kill."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from mqlake.formats.record import Record
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import request
+from mqlake.remoting.errors import ConnectionFailedError, RemotingError
+from mqlake.remoting.headers.namesrv import GetRouteInfoHeader
+from mqlake.remoting.headers.send import SendMessageResponseHeader
+from tests.broker.running import PATIENCE, Running, running, to
+from tests.programs.processes import BrokerProcess
+
+PRODUCERS = 8
+QUEUES = 4
+SENT_BEFORE_THE_END = 400
+
+
+class Producer:
+    """Sends numbered messages to one queue, one after the other, until the broker is gone.
+
+    Attributes:
+        acknowledged: bodies that were acknowledged, by queue offset.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number, self.queue_id = number, number % QUEUES
+        self.acknowledged: dict[int, bytes] = {}
+
+    async def send(self, client: RemotingClient, address: str) -> None:
+        for count in range(1_000_000):
+            body = b"%d:%d" % (self.number, count)
+            command = request(
+                RequestCode.SEND_MESSAGE_V2, to("Orders", queue_id=self.queue_id), body
+            )
+            try:
+                answer = await client.request(address, command, PATIENCE)
+            except ConnectionFailedError:
+                return
+            if answer.code == ResponseCode.SUCCESS:
+                told = answer.header(SendMessageResponseHeader)
+                self.acknowledged[told.queue_offset] = body
+
+
+async def load(process: BrokerProcess) -> list[Producer]:
+    """Send from many producers, and kill the broker meanwhile."""
+    producers = [Producer(number) for number in range(PRODUCERS)]
+    clients = [RemotingClient() for _ in producers]
+    sending = asyncio.gather(
+        *(p.send(c, process.address) for p, c in zip(producers, clients, strict=True))
+    )
+    while sum(len(p.acknowledged) for p in producers) < SENT_BEFORE_THE_END:
+        await asyncio.sleep(0.01)
+        assert process.process.poll() is None, process.log.read_text()
+    process.process.kill()
+    await sending
+    for client in clients:
+        await client.close()
+    process.process.wait()
+    return producers
+
+
+async def stored(broker: Running) -> dict[int, list[Record]]:
+    return {queue: broker.records("Orders", queue) for queue in range(QUEUES)}
+
+
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+def test_a_killed_broker_loses_nothing_that_it_acknowledged(tmp_path: Path, flush: str) -> None:
+    async def run() -> None:
+        store, settings = tmp_path / "store", {"flushDiskType": flush}
+        producers = await load(BrokerProcess(store, tmp_path / "log", settings))
+        async with running(store, **settings) as broker:
+            queues = await stored(broker)
+            for producer in producers:
+                found = {r.queue_offset: r.body for r in queues[producer.queue_id]}
+                assert producer.acknowledged.items() <= found.items()
+            for records in queues.values():
+                assert [record.queue_offset for record in records] == list(range(len(records)))
+                assert in_order(records)
+            # Who comes next goes on behind them.
+            answer = await broker.send(to("Orders", queue_id=1), b"next")
+            told = answer.header(SendMessageResponseHeader)
+            assert told.queue_offset == len(queues[1])
+
+    asyncio.run(run())
+
+
+def in_order(records: list[Record]) -> bool:
+    """Say whether each producer's messages lie as it sent them, none twice."""
+    numbers: defaultdict[bytes, list[int]] = defaultdict(list)
+    for record in records:
+        producer, _, count = record.body.partition(b":")
+        numbers[producer].append(int(count))
+    return all(counts == list(range(len(counts))) for counts in numbers.values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+    async def ask(process: BrokerProcess) -> None:
+        client = RemotingClient()
+        await client.call(
+            process.address, request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"x"), PATIENCE
+        )
+        route = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoHeader(topic="Orders"))
+        assert (await client.call(process.name_server, route)).body
+        with pytest.raises(RemotingError, match="No topic route info"):
+            other = GetRouteInfoHeader(topic="Other")
+            await client.call(
+                process.name_server, request(RequestCode.GET_ROUTEINFO_BY_TOPIC, other)
+            )
+        await client.close()
+
+    store = tmp_path / "store"
+    process = BrokerProcess(store, tmp_path / "log", {"noSuchName": 1})
+    asyncio.run(ask(process))
+    assert process.stop(number) == 0
+    assert not (store / "abort").exists()
+    log = process.log.read_text()
+    assert "setting noSuchName is not known" in log
+    assert "ready after" in log
+    assert log.splitlines()[-1].endswith("stopped")
+
+
+def test_what_cannot_start_says_so_in_one_line(tmp_path: Path) -> None:
+    first = BrokerProcess(tmp_path / "store", tmp_path / "log", {})
+    try:
+        with pytest.raises(RuntimeError, match="no broker") as failure:
+            BrokerProcess(tmp_path / "store", tmp_path / "log2", {})
+    finally:
+        first.stop()
+    lines = str(failure.value).splitlines()
+    assert [line for line in lines if line.startswith("mqlake: ")] == lines[-1:]
+    assert "another process owns" in lines[-1] or "lock" in lines[-1]
