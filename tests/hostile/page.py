@@ -20,7 +20,8 @@ Real records and stores of RocketMQ are mutated: lengths, magics, offsets, count
 boundary values, bits flipped, ranges zeroed, doubled, cut out and cut off, parts of other records
 written over, bodies that imitate records, properties of thousands of parts, topics such as
 `../../x`, chains in circles, files removed, renamed and added. Then what reads them is asked.
-So are batches, logs and partitions of Kafka, and batches that grow to many times their size.
+So are batches, logs and partitions of Kafka, and batches that grow to many times their size;
+frames of remoting, and requests of all codes with hostile fields and bodies, to servers that run.
 """
 
 _COUNTING = f"""\

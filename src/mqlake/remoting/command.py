@@ -24,6 +24,7 @@ ONEWAY: Final = 2
 """Bit of `flag`: a request that wants no response."""
 
 _NO_FIELDS: Final = msgspec.Raw()
+_decode_fields = msgspec.json.Decoder(dict[str, str]).decode
 
 if TYPE_CHECKING:
     Body = bytes | bytearray | memoryview
@@ -153,6 +154,10 @@ def _read_fields(raw: object) -> dict[str, str]:
     data = bytes(cast("msgspec.Raw", raw))
     if not data:
         return {}
+    try:
+        return _decode_fields(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass  # the slower way takes what fastjson takes, or says what is wrong
     try:
         found = fastjson.loads(data)
     except FormatError as error:

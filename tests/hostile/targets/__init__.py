@@ -12,6 +12,7 @@ from tests.hostile.targets import (
     kafka,
     readers,
     records,
+    remoting,
     scans,
     traps,
 )
@@ -29,5 +30,6 @@ TARGETS: dict[str, Target] = {
         *commands.TARGETS,
         *corpus.TARGETS,
         *kafka.TARGETS,
+        *remoting.TARGETS,
     )
 }
