@@ -1,0 +1,141 @@
+"""A broker at name servers: told of every change, found again, gone when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from mqlake.formats.config.topics import PERM_READ, Topic
+from mqlake.namesrv.name_server import NameServer
+from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.programs.ports import free_port
+from mqlake.remoting.bodies.route import TopicRouteData
+from mqlake.remoting.body import decode_body
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import request
+from mqlake.remoting.headers.namesrv import GetRouteInfoHeader, PutKVConfigHeader
+from tests.broker.running import PATIENCE, running, to
+
+
+@asynccontextmanager
+async def name_server(port: int = 0) -> AsyncIterator[str]:
+    server = NameServer(NamesrvSettings(bind_address="127.0.0.1", listen_port=port))
+    yield f"127.0.0.1:{await server.start()}"
+    await server.stop()
+
+
+async def route(address: str, topic: str) -> TopicRouteData | None:
+    client = RemotingClient()
+    header = GetRouteInfoHeader(topic=topic)
+    command = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+    answer = await client.request(address, command, PATIENCE)
+    await client.close()
+    return decode_body(TopicRouteData, answer.body) if answer.code == 0 else None
+
+
+async def until(check: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not await check():
+            await asyncio.sleep(0.01)
+
+
+def test_what_a_producer_makes_is_told_at_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            name_server() as first,
+            name_server() as second,
+            running(tmp_path, namesrvAddr=f"{first};{second}") as broker,
+        ):
+            for address in (first, second):
+                known = await route(address, "TBW102")
+                assert known is not None
+                assert known.broker_datas[0].broker_addrs == {0: broker.address}
+            await broker.send(to("Orders"))
+            for address in (first, second):
+
+                async def has_topic(address: str = address) -> bool:
+                    return await route(address, "Orders") is not None
+
+                await until(has_topic)
+            found = await route(first, "Orders")
+            assert found is not None
+            (queues,) = found.queue_datas
+            assert (queues.broker_name, queues.read_queue_nums, queues.perm) == ("broker-a", 4, 6)
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_stops_is_gone(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with name_server() as address:
+            async with running(tmp_path, namesrvAddr=address):
+                assert await route(address, "TBW102") is not None
+            assert await route(address, "TBW102") is None
+
+    asyncio.run(run())
+
+
+def test_a_name_server_that_comes_later_or_again_is_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        port = free_port()
+        address = f"127.0.0.1:{port}"
+
+        async def is_known() -> bool:
+            return await route(address, "TBW102") is not None
+
+        async with running(tmp_path, namesrvAddr=address) as broker:
+            assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
+            async with name_server(port):
+                await until(is_known)
+            async with name_server(port):
+                broker.parts.topics.put(Topic("New"))
+                await until(is_known)
+
+    asyncio.run(run())
+
+
+def test_clients_see_no_more_than_the_broker_allows(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            name_server() as address,
+            running(tmp_path, namesrvAddr=address, brokerPermission=PERM_READ),
+        ):
+            known = await route(address, "BenchmarkTest")
+            assert known is not None
+            assert known.queue_datas[0].perm == PERM_READ
+
+    asyncio.run(run())
+
+
+def test_topics_that_a_name_server_calls_ordered_are(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with name_server() as address:
+            client = RemotingClient()
+            header = PutKVConfigHeader(
+                namespace="ORDER_TOPIC_CONFIG", key="Ordered", value="broker-a:4"
+            )
+            await client.call(address, request(RequestCode.PUT_KV_CONFIG, header), PATIENCE)
+            async with running(tmp_path, namesrvAddr=address) as broker:
+                topics = broker.parts.topics
+                topics.put(Topic("Ordered", 4, 4))
+                topics.put(Topic("Other", 4, 4, order=True))
+
+                async def is_taken_over() -> bool:
+                    ordered, other = topics.get("Ordered"), topics.get("Other")
+                    assert ordered is not None
+                    assert other is not None
+                    return ordered.order and not other.order
+
+                await until(is_taken_over)
+                topic = topics.get("Ordered")
+                assert topic is not None
+                assert msgspec.structs.replace(topic, order=False) == Topic("Ordered", 4, 4)
+            await client.close()
+
+    asyncio.run(run())
