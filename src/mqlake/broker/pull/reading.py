@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mqlake.broker.filter.subscriptions import Choice
+from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.store.reads.live_reads import LiveReads
-from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
 
-_ENTRY_SIZE = 20
+_MOST_AT_ONCE = 256
+"""Messages that are decoded at once at most, where few are chosen."""
 
 
 class Found(NamedTuple):
@@ -52,31 +53,40 @@ def read(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:
             topic, queue_id, offset, most, tags=choice.tags, max_bytes=most_bytes, exact=False
         )
         return Found(got.status, got.raw, got.next_offset, got.min_offset, got.max_offset)
-    end = offset + max(settings.max_filter_message_size // _ENTRY_SIZE, most)
+    return _read_by_condition(reads, wanted, settings)
+
+
+def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:
+    offset, count = wanted.offset, wanted.messages
+    end = offset + max(settings.max_filter_message_size // ENTRY_SIZE, count)
     chosen: list[memoryview] = []
-    size, at = 0, offset
+    room, at = wanted.bytes, offset
     while True:
-        count = min(most - len(chosen), end - at)
-        got = reads.get(topic, queue_id, at, count, max_bytes=most_bytes - size)
-        at = got.next_offset if got.status in _MOVES else at
-        for message in _chosen(got, choice):
-            chosen.append(message)
-            size += len(message)
-        is_full = len(chosen) >= most or size >= most_bytes
-        if got.status is not Status.FOUND or is_full or at >= min(end, got.max_offset):
+        got = reads.get(
+            wanted.topic, wanted.queue_id, at, min(count, end - at), max_bytes=wanted.bytes
+        )
+        if got.status not in _MOVES:
             break
+        at = got.next_offset
+        for message, record in zip(got.raw, got.records, strict=True):
+            if not wanted.choice.holds(record.properties):
+                continue
+            if len(chosen) == wanted.messages or (chosen and len(message) > room):
+                at = record.queue_offset
+                return Found(Status.FOUND, chosen, at, got.min_offset, got.max_offset)
+            chosen.append(message)
+            room -= len(message)
+        if at >= min(end, got.max_offset):
+            break
+        count = min(2 * count, _MOST_AT_ONCE)
     if chosen:
         status = Status.FOUND
-    elif at > offset:
-        status = Status.NO_MATCHED_MESSAGE
     else:
-        status, at = got.status, got.next_offset
+        status, at = (
+            (Status.NO_MATCHED_MESSAGE, at) if at > offset else (got.status, got.next_offset)
+        )
     return Found(status, chosen, at, got.min_offset, got.max_offset)
 
 
+# A read that finds something, or nothing, at the entries it went through.
 _MOVES = frozenset((Status.FOUND, Status.NO_MATCHED_MESSAGE, Status.MESSAGE_WAS_REMOVING))
-
-
-def _chosen(got: LiveGetResult, choice: Choice) -> list[memoryview]:
-    pairs = zip(got.raw, got.records, strict=True)
-    return [raw for raw, record in pairs if choice.holds(record.properties)]

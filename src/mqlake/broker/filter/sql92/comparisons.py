@@ -35,7 +35,9 @@ _PARSE: dict[Kind, Callable[[str], float]] = {
 
 _Convert = Callable[[Any], Any]
 
-_ORDERED: dict[str, Callable[[int, int], bool]] = {
+_WHOLE = frozenset((Kind.INT, Kind.LONG))
+
+_ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
     "<": operator.lt,
@@ -99,7 +101,12 @@ def _same(left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
     if Kind.BOOLEAN in (left, right):
         return _differ
     first, second = _converter(left, right), _converter(right, left)
-    return lambda one, other: order(first(one), second(other)) == 0
+
+    def same(one: Any, other: Any) -> bool:
+        one, other = first(one) if first else one, second(other) if second else other
+        return order(one, other) == 0
+
+    return same
 
 
 def _differ(_one: object, _other: object) -> bool:
@@ -119,34 +126,33 @@ def ordered(symbol: str, left: Term, right: Term) -> Term:
     for term in (left, right):
         if term.is_boolean or (term.is_constant and term.kind not in NUMBERS):
             raise NotAllowedError(f"{symbol} compares numbers and properties only")
-    holds = _ORDERED[symbol]
-    first, second = left.evaluate, right.evaluate
-    convert_first, convert_second = (
-        _converter(left.kind, right.kind),
-        _converter(right.kind, left.kind),
-    )
+    first, second, holds = left.evaluate, right.evaluate, _ORDERED[symbol]
+    convert_first = _converter(left.kind, right.kind)
+    convert_second = _converter(right.kind, left.kind)
+    is_whole = left.kind in _WHOLE or right.kind in _WHOLE
+    are_whole = is_whole and Kind.DOUBLE not in (left.kind, right.kind)
 
     def evaluate(properties: Mapping[str, str]) -> Value:
-        one = first(properties)
+        one: Any = first(properties)
         if one is None:
             return None
-        other = second(properties)
+        other: Any = second(properties)
         if other is None:
             return None
-        return holds(order(convert_first(one), convert_second(other)), 0)
+        if convert_first is not None:
+            one = convert_first(one)
+        if convert_second is not None:
+            other = convert_second(other)
+        return holds(one, other) if are_whole else holds(order(one, other), 0)
 
     return condition(evaluate, left, right)
 
 
-def _converter(kind: Kind, other: Kind) -> _Convert:
-    """Return what makes a value of a kind comparable with one of another kind."""
+def _converter(kind: Kind, other: Kind) -> _Convert | None:
+    """Return what makes a value of a kind comparable with one of another, None for nothing."""
     if kind is Kind.TEXT:
         return _PARSE.get(other, parse_double)
-    return float if other is Kind.DOUBLE else _as_it_is
-
-
-def _as_it_is(value: float) -> float:
-    return value
+    return float if other is Kind.DOUBLE and kind is not other else None
 
 
 def between(term: Term, low: Term, high: Term) -> Term:

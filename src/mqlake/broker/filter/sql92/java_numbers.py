@@ -15,6 +15,8 @@ _HEX = re.compile(
     r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?"
 )
 _NAMED = re.compile(r"([+-]?)(NaN|Infinity)")
+_SAFE_DIGITS = 10
+"""So many digits are beyond no limit."""
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
@@ -41,6 +43,8 @@ def parse_long(text: str) -> int:
 
 
 def _integer(text: str, limit: int) -> int:
+    if len(text) < _SAFE_DIGITS and text.isdecimal():
+        return int(text)
     if not _INTEGER.fullmatch(text):
         raise NotComparableError(f"{text!r} is no number of that kind")
     try:
