@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mqlake.broker.busy import Busy
 from mqlake.broker.clients.clients import Clients
 from mqlake.broker.groups import Groups
+from mqlake.broker.locks.queue_locks import QueueLocks
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
@@ -23,6 +24,7 @@ class Parts:
         store: messages, tables, and what is done with them.
         topics, groups: the broker's.
         clients: who is connected: producers and consumers by group.
+        locks: which consumers have queues for themselves, to keep their order.
         names: the name servers that are told of the topics.
         busy: how often requests were turned away.
         stats: what was put, and what consumers got.
@@ -43,4 +45,5 @@ class Parts:
         )
         self.repeating.every(LOOK, self.stats.look)
         self.clients = Clients(self)
+        self.locks = QueueLocks(lambda: int(core.clock.monotonic() * 1000))
         self.names = Registration(settings, self.topics)

@@ -12,6 +12,7 @@ from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
+from mqlake.remoting.bodies.message_queue import MessageQueue
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command
 from mqlake.remoting.headers.send import SendBackHeader, SendMessageResponseHeader
@@ -161,5 +162,20 @@ def test_a_send_to_a_retry_topic_counts_too(
             (record,) = broker.records(topic)
             assert record.reconsume_times == returns
             assert "DELAY" not in record.properties
+
+    asyncio.run(run())
+
+
+def test_what_an_ordered_consumer_sends_to_its_retry_topic_is_dead(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            queue = MessageQueue("Orders", "broker-a", 0)
+            broker.parts.locks.lock("group", "client", [queue])
+            await broker.send(to("%RETRY%group"))
+            assert len(broker.records("%DLQ%group")) == 1
+
+            broker.parts.locks.unlock("group", "client", [queue])
+            await broker.send(to("%RETRY%group"))
+            assert len(broker.records("%RETRY%group")) == 1
 
     asyncio.run(run())

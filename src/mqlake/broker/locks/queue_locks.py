@@ -61,6 +61,11 @@ class QueueLocks:
         lock = self._groups.get(group, {}).get(queue)
         return lock.client_id if lock and self._now() - lock.renewed <= LIFETIME else None
 
+    def are_held(self, group: str) -> bool:
+        """Say whether a client of a group has any queue for itself."""
+        oldest = self._now() - LIFETIME
+        return any(lock.renewed >= oldest for lock in self._groups.get(group, {}).values())
+
     def expire(self) -> None:
         """Forget the locks that are over."""
         oldest = self._now() - LIFETIME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mqlake.broker.locks.queue_locks import LIFETIME, QueueLocks
+from mqlake.broker.locks.queue_locks import LIFETIME
 from mqlake.broker.parts import Parts
 from mqlake.remoting.bodies.locks import LockedQueues, LockQueues
 from mqlake.remoting.body import decode_body, encode_body
@@ -18,8 +18,7 @@ class LockRequests:
     """What consumers ask that keep the order of their queues."""
 
     def __init__(self, parts: Parts) -> None:
-        clock = parts.store.core.clock
-        self._locks = QueueLocks(lambda: int(clock.monotonic() * 1000))
+        self._locks = parts.locks
         parts.repeating.every(LIFETIME / 1000, self._locks.expire)
 
     def handlers(self) -> Mapping[int, Handler]:

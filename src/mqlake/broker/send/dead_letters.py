@@ -33,7 +33,11 @@ class DeadLetters:
             reason = f"subscription group not exist, {name}"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
         most = header.max_reconsume_times
-        if (header.reconsume_times or 0) <= (group.retry_max_times if most is None else most):
+        is_alive = (header.reconsume_times or 0) <= (
+            group.retry_max_times if most is None else most
+        )
+        # Who consumes in order has tried often enough already, and keeps its queue meanwhile.
+        if is_alive and not self._parts.locks.are_held(name):
             return header.topic
         dead = naming.dlq_topic(name)
         self._parts.topics.make(dead, naming.DLQ_QUEUES)
