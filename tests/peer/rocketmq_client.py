@@ -58,3 +58,15 @@ class Clients:
     def features(self, names: str, topics: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         """Run features, each on the topic beside it, all at a time; return what happened."""
         return self._jvm.ask("features", names, json.dumps(list(topics.items())))
+
+    def hold(self, names: str, topic: str, group: str, producers: str) -> dict[str, str]:
+        """Send forty messages and consume them; the clients stay until `let_go`.
+
+        Returns the `unique` key and the `offset` message id of the last message, and the consumer's
+        `client` id.
+        """
+        return self._jvm.ask("hold", names, json.dumps([[topic, group, producers]]))
+
+    def let_go(self, names: str) -> None:
+        """Shut those clients down."""
+        self._jvm.ask("let go", names, "[]")

@@ -13,6 +13,8 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  * A request is words joined by tabs: a name, the address of a name server, and JSON.
  */
 public final class Peer {
+    private static Held held;
+
     public static void main(String[] arguments) throws Exception {
         var requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         var answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
@@ -36,6 +38,12 @@ public final class Peer {
         switch (request[0]) {
             case "mqadmin":
                 return Map.of("printed", new MqAdmin(printed).all(lists));
+            case "hold":
+                held = new Held(request[1], lists[0][0], lists[0][1], lists[0][2]);
+                return held.last();
+            case "let go":
+                held.close();
+                return Map.of();
             case "features":
                 return new Features(request[1]).all(lists);
             case "examples":

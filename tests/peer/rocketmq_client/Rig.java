@@ -38,6 +38,10 @@ final class Rig implements AutoCloseable {
         return producer;
     }
 
+    DefaultMQProducer producer(String group) throws Exception {
+        return started(new DefaultMQProducer(group));
+    }
+
     <P extends DefaultMQProducer> P started(P made) throws Exception {
         made.setNamesrvAddr(names);
         made.setInstanceName(instance());

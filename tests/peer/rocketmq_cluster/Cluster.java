@@ -9,7 +9,11 @@ public final class Cluster {
         NamesrvController names = NamesrvStartup.main0(new String[] {"-c", arguments[0]});
         String[] options = {"-c", arguments[1]};
         BrokerController broker = BrokerStartup.start(BrokerStartup.createBrokerController(options));
-        broker.registerBrokerAll(true, false, true);
+        String name = broker.getBrokerConfig().getBrokerName();
+        while (!names.getRouteInfoManager().getAllClusterInfo().getBrokerAddrTable().containsKey(name)) {
+            broker.registerBrokerAll(true, false, true);
+            Thread.sleep(100);
+        }
         System.out.println("registered");
         while (System.in.read() >= 0) {
             continue;

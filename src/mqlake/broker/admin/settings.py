@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Mapping
 from enum import Enum
@@ -49,6 +50,14 @@ FIXED = frozenset(
 """Settings that take effect at a start only."""
 
 
+ABSENT = {
+    "slaveReadEnable": "false",
+    "useTLS": "false",
+    "clientCallbackExecutorThreads": str(os.cpu_count() or 1),
+}
+"""What tools read beside the settings: what a broker has not, and the machine's processors."""
+
+
 class SettingsAdmin:
     """Answers requests about settings. A change holds until the broker stops."""
 
@@ -64,7 +73,8 @@ class SettingsAdmin:
         }
 
     def _get(self, _peer: Peer, request: Command) -> Command:
-        text = "".join(f"{name}={value}\n" for name, value in _texts(self._parts.settings).items())
+        values = {**_texts(self._parts.settings), **ABSENT}
+        text = "".join(f"{name}={value}\n" for name, value in values.items())
         version = json.dumps(msgspec.to_builtins(self._version), separators=(",", ":"))
         return response(request, header=ConfigVersionHeader(version=version), body=text.encode())
 

@@ -1,0 +1,53 @@
+"""docs/mqadmin.md: which commands of mqadmin print the same of mqlake as of RocketMQ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.peer.mqadmin_matrix import entries
+
+PAGE = Path(__file__).parents[2] / "docs" / "mqadmin.md"
+
+DIFFERENT: dict[str, str] = {
+    "brokerStatus -b {broker}": "no times of puts and gets: `putLatency99`, `putLatency999`,"
+    " `putMessageDistributeTime`, `putMessageEntireTimeMax`, `getMessageEntireTimeMax`",
+    "brokerStatus -c DefaultCluster": "as above",
+    "updateStaticTopic -b broker-a -t MatrixStatic -qn 4": "there are no static topics",
+}
+"""The commands that print something else, and what."""
+
+_HEAD = """\
+# mqadmin
+
+RocketMQ's own `mqadmin` works with mqlake's broker and name server:
+
+```
+mqadmin topicStatus -t Orders -n 127.0.0.1:9876
+```
+
+{same} of these {all} commands, run by the `mqadmin` of RocketMQ 5.5.0, print the same of mqlake as of the Java broker.
+Compared is all that is printed, and the files that are exported, but for addresses, times, ids, places in the log, and rates.
+Of settings those are compared that both have; lines about RocketMQ's RocksDB topics are left out.
+
+`tests/peer/test_mqadmin.py` runs them and writes this page. `mqlake admin` ([admin.md](admin.md)) has the everyday ones
+without a JVM.
+
+| command | printed |
+| --- | --- |
+"""
+
+_TAIL = """
+Settings that are changed with `updateBrokerConfig` hold until the broker stops; `broker.conf` is not written. Those that
+take effect at a start only (names, ports, file sizes, `flushDiskType`) are refused.
+
+Thresholds for cold data are kept and shown, and limit nothing: mqlake reads through the page cache and has no such control.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    rows = [
+        f"| `{entry.words}` | {DIFFERENT.get(entry.words, 'the same')} |" for entry in entries()
+    ]
+    head = _HEAD.format(same=len(rows) - len(DIFFERENT), all=len(rows))
+    return head + "\n".join(rows) + "\n" + _TAIL
