@@ -15,6 +15,7 @@ from mqlake.broker.clients.requests import ClientRequests
 from mqlake.broker.locks.requests import LockRequests
 from mqlake.broker.offsets.requests import OffsetRequests
 from mqlake.broker.parts import Parts
+from mqlake.broker.pop.family import PopConsumption
 from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.query.requests import QueryRequests
 from mqlake.broker.reply.reply import Replies
@@ -49,6 +50,7 @@ FAMILIES: tuple[type[Family], ...] = (
     QueryRequests,
     EndTransactions,
     Replies,
+    PopConsumption,
     *ADMIN,
 )
 """Every family that a broker has, in the order in which they are made."""

@@ -16,11 +16,16 @@ from mqlake.broker.topics import READ_WRITE, Topics
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import Topic
 from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs
+from mqlake.remoting.bodies.route import TopicRouteData
 from mqlake.remoting.body import decode_body
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.command import Command, request
-from mqlake.remoting.headers.namesrv import RegisterBrokerHeader, UnregisterBrokerHeader
+from mqlake.remoting.headers.namesrv import (
+    GetRouteInfoHeader,
+    RegisterBrokerHeader,
+    UnregisterBrokerHeader,
+)
 
 _SHORTEST, _LONGEST = 10.0, 60.0
 _AGAIN = 1.0
@@ -70,6 +75,18 @@ class Registration:
         """Register anew: topics have changed."""
         for stale in self._stale.values():
             stale.set()
+
+    async def route(self, topic: str) -> TopicRouteData | None:
+        """Return where a topic's queues are, as the first name server says that knows it."""
+        header = GetRouteInfoHeader(topic=topic)
+        for address in self._stale:
+            asked = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+            try:
+                answer = await self._client.call(address, asked)
+                return decode_body(TopicRouteData, answer.body)
+            except MqlakeError as error:
+                _log.debug("name server %s: no route of %s: %s", address, topic, error)
+        return None
 
     async def stop(self) -> None:
         """Unregister, as far as name servers answer, and forget them."""

@@ -86,11 +86,12 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     enable_retry_topic_v2: bool = msgspec.field(default=False, name="enableRetryTopicV2")
     default_message_request_mode: Literal["PULL", "POP"] = "PULL"
     default_pop_share_queue_num: int = -1
-
-    # Timer messages
-    timer_wheel_enable: bool = True
-    timer_max_delay_sec: int = 3 * 24 * 3600
-    """Seconds."""
+    pop_polling_size: int = 1024
+    """How many pops of a group may wait for one queue."""
+    max_pop_polling_size: int = 100_000
+    """How many pops may wait at all."""
+    pop_ck_stay_buffer_time: int = 10_000
+    """How long what was popped is known in memory only."""
 
     # Name servers
     register_name_server_period: int = 30_000

@@ -18,6 +18,9 @@ class AfterFlush(Generic[P]):
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, P]] = deque()
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def add(self, physical_offset: int, position: P) -> None:
         """Let a position wait until the log is on the disk before a physical offset."""
         self._waiting.append((physical_offset, position))

@@ -1,0 +1,207 @@
+"""ACK_MESSAGE, BATCH_ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME.
+
+Upstream: `AckMessageProcessor`, `ChangeInvisibleTimeProcessor`.
+"""
+
+from __future__ import annotations
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.pop.check_points import CheckPoint, Key
+from mqlake.broker.pop.in_flight import InFlight, QueueKey
+from mqlake.broker.pop.keeper import Keeper
+from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.receipts import Receipt, check_receipt, parse_receipt
+from mqlake.broker.pop.retry_topics import marked
+from mqlake.broker.pop.waiting import Waiting
+from mqlake.remoting.bodies.pop import BatchAck, BatchAcks
+from mqlake.remoting.body import decode_body
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.pop import (
+    AckHeader,
+    ChangeInvisibleTimeAnswerHeader,
+    ChangeInvisibleTimeHeader,
+)
+
+_MOST_BITS = 1 << 16
+_NO_MESSAGE = ResponseCode.NO_MESSAGE
+_ILLEGAL = ResponseCode.MESSAGE_ILLEGAL
+
+
+class Acknowledging:
+    """Takes back what was popped."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        in_flight: InFlight,
+        keeper: Keeper,
+        ordered: Ordered,
+        waiting: Waiting,
+    ) -> None:
+        self._parts, self._core = parts, parts.store.core
+        self._in_flight, self._keeper = in_flight, keeper
+        self._ordered, self._waiting = ordered, waiting
+
+    # ACK_MESSAGE, BATCH_ACK_MESSAGE
+
+    def acknowledge(self, peer: Peer, request: Command) -> Command:
+        """Note that a message was consumed."""
+        header = request.header(AckHeader)
+        receipt = self._receipt(header.extra_info)
+        key = self._queue(header, peer)
+        low, high = self._core.reads.queue(header.topic, header.queue_id)
+        if not low <= header.offset <= high:
+            reason = (
+                f"offset is illegal, key:{header.topic}@{header.queue_id}, commit:{header.offset},"
+                f" store:{low}~{high}"
+            )
+            raise RemotingError(_NO_MESSAGE, reason)
+        if receipt.is_ordered:
+            self._acknowledge_ordered(key, header.offset, receipt, peer)
+        else:
+            self._acknowledge(key, receipt, [header.offset])
+        return response(request)
+
+    def acknowledge_batch(self, peer: Peer, request: Command) -> Command:
+        """Note that messages of several pops were consumed."""
+        acks = decode_body(BatchAcks, request.body).acks if request.body else []
+        if not acks:
+            raise RemotingError(_NO_MESSAGE, "no acknowledgements")
+        for ack in acks:
+            self._acknowledge_one(peer, ack)
+        return response(request)
+
+    def _acknowledge_one(self, peer: Peer, ack: BatchAck) -> None:
+        receipt = Receipt(
+            ack.start_offset, ack.pop_time, ack.invisible_time, ack.revive_queue_id, ack.retry
+        )
+        check_receipt(receipt, self._parts.settings.revive_queue_num)
+        topic = marked(ack.retry, ack.topic, ack.consumer_group)
+        if topic not in self._parts.topics:
+            return
+        low, high = self._core.reads.queue(topic, ack.queue_id)
+        bits = int.from_bytes(ack.bits[: _MOST_BITS // 8], "little")
+        numbers = (number for number in range(bits.bit_length()) if bits >> number & 1)
+        offsets = [ack.start_offset + number for number in numbers]
+        offsets = [offset for offset in offsets if low <= offset <= high]
+        key = QueueKey(topic, ack.consumer_group, ack.queue_id)
+        if receipt.is_ordered:
+            for offset in offsets:
+                self._acknowledge_ordered(key, offset, receipt, peer)
+        elif offsets:
+            self._acknowledge(key, receipt, offsets)
+
+    def _acknowledge(self, key: QueueKey, receipt: Receipt, offsets: list[int]) -> None:
+        """Acknowledge in memory, else behind the check point in the revive topic."""
+        point_key = Key(*key, receipt.start_offset, receipt.pop_time)
+        pop = self._in_flight.find(point_key)
+        if pop is None:
+            due = receipt.pop_time + receipt.invisible_time
+            self._keeper.put_ack(point_key, offsets, due, receipt.revive_queue_id)
+            return
+        for offset in offsets:
+            pop.point.acknowledge(offset)
+        if not pop.point.missing:
+            self._in_flight.settle(pop, pop.needs)
+
+    def _acknowledge_ordered(
+        self, key: QueueKey, offset: int, receipt: Receipt, peer: Peer
+    ) -> None:
+        offsets = self._core.config.consumer_offsets
+        topic, group, queue_id = key
+        old = offsets.query(group, topic, queue_id)
+        if old is not None and offset < old:
+            return
+        following = self._ordered.acknowledge(key, offset, receipt.pop_time)
+        if following is None:
+            return
+        if following < 0:
+            reason = (
+                f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{old}, commit:{offset},"
+                f" next:{following}, {peer.address}"
+            )
+            raise RemotingError(_ILLEGAL, reason)
+        if not offsets.has_reset(group, topic, queue_id):
+            offsets.commit(group, topic, queue_id, following)
+        if not self._ordered.is_blocked(key):
+            self._waiting.wake(topic, group, queue_id)
+
+    # CHANGE_MESSAGE_INVISIBLETIME
+
+    def change_time(self, peer: Peer, request: Command) -> Command:
+        """Let a message come again at another time; answer what the new receipt is made of."""
+        header = request.header(ChangeInvisibleTimeHeader)
+        receipt = self._receipt(header.extra_info)
+        key = self._queue(header, peer)
+        low, high = self._core.reads.queue(header.topic, header.queue_id)
+        if not low <= header.offset < high:
+            raise RemotingError(_NO_MESSAGE, f"no message {header.offset}, there are {low}~{high}")
+        now = self._core.clock.milliseconds()
+        if receipt.is_ordered:
+            return self._change_ordered(request, header, key, receipt, now)
+        point = CheckPoint(
+            start_offset=header.offset,
+            pop_time=now,
+            invisible_time=header.invisible_time,
+            count=1,
+            queue_id=key.queue_id,
+            topic=key.topic,
+            group=key.group,
+            distances=[0],
+            broker_name=self._parts.settings.broker_name,
+        )
+        end = self._keeper.put_point(point, receipt.revive_queue_id)
+        if end is None:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "the new check point was not taken")
+        pop = self._in_flight.find(Key(*key, receipt.start_offset, receipt.pop_time))
+        if pop is not None:
+            pop.needs = end
+        self._acknowledge(key, receipt, [header.offset])
+        fields = ChangeInvisibleTimeAnswerHeader(
+            pop_time=now,
+            invisible_time=header.invisible_time,
+            revive_qid=receipt.revive_queue_id,
+        )
+        return response(request, header=fields)
+
+    def _change_ordered(
+        self,
+        request: Command,
+        header: ChangeInvisibleTimeHeader,
+        key: QueueKey,
+        receipt: Receipt,
+        now: int,
+    ) -> Command:
+        old = self._core.config.consumer_offsets.query(key.group, key.topic, key.queue_id)
+        visible = now + header.invisible_time
+        if old is None or header.offset >= old:
+            self._ordered.change_time(key, header.offset, receipt.pop_time, visible)
+            if visible <= now:
+                self._waiting.wake(key.topic, key.group, key.queue_id)
+        fields = ChangeInvisibleTimeAnswerHeader(
+            pop_time=receipt.pop_time,
+            invisible_time=visible - receipt.pop_time,
+            revive_qid=receipt.revive_queue_id,
+        )
+        return response(request, header=fields)
+
+    # Checks
+
+    def _receipt(self, text: str) -> Receipt:
+        return parse_receipt(text, self._parts.settings.revive_queue_num)
+
+    def _queue(self, header: AckHeader | ChangeInvisibleTimeHeader, peer: Peer) -> QueueKey:
+        topic = self._parts.topics.get(header.topic)
+        if topic is None:
+            reason = f"topic[{header.topic}] not exist, apply first please!"
+            raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            reason = (
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
+                f" topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{peer.address}]"
+            )
+            raise RemotingError(_ILLEGAL, reason)
+        return QueueKey(header.topic, header.consumer_group, header.queue_id)

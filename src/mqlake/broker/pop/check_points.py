@@ -1,0 +1,158 @@
+"""What is popped and acknowledged, as the revive topic keeps it.
+
+Upstream: `PopCheckPoint`, `AckMsg`, `BatchAckMsg`. A check point says which messages of a queue are
+out and until when; acknowledgements that come after it was put are put behind it. Both wait as
+timer messages until the time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats.properties import UNIQ_KEY
+from mqlake.formats.record import Record
+from mqlake.remoting.body import decode_body
+from mqlake.store.append.message import Message
+from mqlake.store.delivery.timer_messages import DELIVER_MS
+
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
+BEFORE_ACKS = 1000
+"""So many milliseconds before the acknowledgements the check point leaves the timer."""
+
+_CHECK_POINT, _ACK, _BATCH_ACK = "ck", "ack", "bAck"
+_MOST = 64
+
+
+class Key(NamedTuple):
+    """What a check point and its acknowledgements have in common."""
+
+    topic: str
+    group: str
+    queue_id: int
+    start_offset: int
+    pop_time: int
+
+
+class CheckPoint(msgspec.Struct, omit_defaults=True):
+    """Messages that are out; `count` of them, at `start_offset` plus each of `distances`.
+
+    Attributes:
+        bits: which are acknowledged, the lowest for the first.
+        puts: how often it was put again, as text; None for never.
+    """
+
+    start_offset: int = msgspec.field(name="so")
+    pop_time: int = msgspec.field(name="pt")
+    invisible_time: int = msgspec.field(name="it")
+    count: int = msgspec.field(name="n")
+    queue_id: int = msgspec.field(name="q")
+    topic: str = msgspec.field(name="t")
+    group: str = msgspec.field(name="c")
+    distances: list[int] = msgspec.field(name="d", default_factory=list[int])
+    broker_name: str | None = msgspec.field(name="bn", default=None)
+    bits: int = msgspec.field(name="bm", default=0)
+    revive_offset: int = msgspec.field(name="ro", default=0)
+    puts: str | None = msgspec.field(name="rp", default=None)
+
+    @property
+    def key(self) -> Key:
+        """Return what its acknowledgements name."""
+        return Key(self.topic, self.group, self.queue_id, self.start_offset, self.pop_time)
+
+    @property
+    def revive_time(self) -> int:
+        """Return until when the messages are out."""
+        return self.pop_time + self.invisible_time
+
+    @property
+    def offsets(self) -> list[int]:
+        """Return the queue offsets of the messages."""
+        distances = self.distances or range(max(0, min(self.count, _MOST)))
+        return [self.start_offset + distance for distance in distances]
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the queue offsets of those that are not acknowledged."""
+        return [offset for number, offset in enumerate(self.offsets) if not self.bits >> number & 1]
+
+    def acknowledge(self, queue_offset: int) -> None:
+        """Note that a message was consumed; nothing where it is none of these."""
+        if queue_offset in self.offsets:
+            self.bits |= 1 << self.offsets.index(queue_offset)
+
+
+class Ack(msgspec.Struct, omit_defaults=True):
+    """An acknowledgement of one message of a check point (`ack_offset`), or of several."""
+
+    start_offset: int = msgspec.field(name="so")
+    group: str = msgspec.field(name="c")
+    topic: str = msgspec.field(name="t")
+    queue_id: int = msgspec.field(name="q")
+    pop_time: int = msgspec.field(name="pt")
+    broker_name: str | None = msgspec.field(name="bn", default=None)
+    ack_offset: int = msgspec.field(name="ao", default=-1)
+    ack_offsets: list[int] = msgspec.field(name="aol", default_factory=list[int])
+
+    @property
+    def key(self) -> Key:
+        """Return what its check point is known by."""
+        return Key(self.topic, self.group, self.queue_id, self.start_offset, self.pop_time)
+
+    @property
+    def offsets(self) -> list[int]:
+        """Return the queue offsets that are acknowledged."""
+        return self.ack_offsets or [self.ack_offset]
+
+
+def point_message(point: CheckPoint, topic: str, queue_id: int) -> Message:
+    """Return the message of the revive topic that keeps a check point."""
+    parts = (point.topic, point.queue_id, point.start_offset, point.group, point.pop_time)
+    key = "@".join(map(str, (*parts, point.broker_name, _CHECK_POINT)))
+    due = point.revive_time - BEFORE_ACKS
+    return _message(point, _CHECK_POINT, key, due, topic, queue_id)
+
+
+def ack_message(
+    key: Key, offsets: Sequence[int], broker_name: str, due: int, topic: str, queue_id: int
+) -> Message:
+    """Return the message of the revive topic that keeps an acknowledgement of messages.
+
+    Args:
+        due: until when they were out, milliseconds.
+    """
+    ack = Ack(key.start_offset, key.group, key.topic, key.queue_id, key.pop_time, broker_name)
+    if len(offsets) == 1:
+        (ack.ack_offset,) = offsets
+        kind, what = _ACK, str(ack.ack_offset)
+    else:
+        ack.ack_offsets = list(offsets)
+        kind, what = _BATCH_ACK, str(ack.ack_offsets)
+    parts = (key.topic, key.queue_id, what, key.group, key.pop_time, broker_name, kind)
+    return _message(ack, kind, "@".join(map(str, parts)), due, topic, queue_id)
+
+
+def _message(
+    body: CheckPoint | Ack, tag: str, key: str, due: int, topic: str, queue_id: int
+) -> Message:
+    return Message(
+        topic=topic,
+        body=msgspec.json.encode(body, order="sorted"),
+        tags=tag,
+        properties={DELIVER_MS: str(due), UNIQ_KEY: key},
+        queue_id=queue_id,
+    )
+
+
+def read(record: Record) -> CheckPoint | Ack | None:
+    """Return what a message of the revive topic keeps, None where that is nothing."""
+    kind = {_CHECK_POINT: CheckPoint, _ACK: Ack, _BATCH_ACK: Ack}.get(record.tags or "")
+    if kind is None:
+        return None
+    try:
+        return decode_body(kind, record.body)
+    except FormatError:
+        return None

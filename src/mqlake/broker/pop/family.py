@@ -1,0 +1,67 @@
+"""All that pop consumption needs, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.pop.acknowledging import Acknowledging
+from mqlake.broker.pop.assignment import AssignmentRequests
+from mqlake.broker.pop.in_flight import InFlight
+from mqlake.broker.pop.keeper import Keeper
+from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.reading import Reading
+from mqlake.broker.pop.requests import PopRequests
+from mqlake.broker.pop.revival import Revival
+from mqlake.broker.pop.waiting import Waiting
+from mqlake.errors import DiskError
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.server import Handler
+
+_LOOK_INTERVAL = 0.1
+_REVIVE_INTERVAL = 1.0
+
+
+class PopConsumption:
+    """Answers pop consumers; gives messages out again that they do not acknowledge."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._core = parts.store.core
+        self._in_flight = InFlight(self._core.config.consumer_offsets)
+        self._keeper = Keeper(parts, self._in_flight)
+        ordered, waiting = Ordered(parts), Waiting(parts)
+        reading = Reading(parts, self._in_flight, ordered, self._keeper)
+        self._requests = PopRequests(parts, reading, ordered, waiting)
+        self._acknowledging = Acknowledging(parts, self._in_flight, self._keeper, ordered, waiting)
+        self._assignment = AssignmentRequests(parts)
+        if parts.settings.timer_wheel_enable:
+            parts.repeating.every(_LOOK_INTERVAL, self._look)
+            parts.repeating.every(_REVIVE_INTERVAL, Revival(parts, self._keeper).look)
+            parts.on_stop.append(self._stop)
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return what answers each request code."""
+        return {
+            RequestCode.POP_MESSAGE: self._requests.pop,
+            RequestCode.NOTIFICATION: self._requests.notify,
+            RequestCode.POLLING_INFO: self._requests.polling_info,
+            RequestCode.ACK_MESSAGE: self._acknowledging.acknowledge,
+            RequestCode.BATCH_ACK_MESSAGE: self._acknowledging.acknowledge_batch,
+            RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self._acknowledging.change_time,
+            RequestCode.QUERY_ASSIGNMENT: self._assignment.query,
+            RequestCode.SET_MESSAGE_REQUEST_MODE: self._assignment.set_mode,
+            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self._assignment.all_modes,
+        }
+
+    def _look(self) -> None:
+        self._keeper.look(self._core.clock.milliseconds())
+
+    def _stop(self) -> None:
+        """Keep on the disk what was known in memory only, and that the groups are behind it."""
+        for pop in self._in_flight.all():
+            self._keeper.keep(pop)
+        try:
+            self._core.sync_log()
+        except DiskError:
+            return  # the next start finds the groups' offsets before these pops
+        self._in_flight.commit(self._core.log.flushed)

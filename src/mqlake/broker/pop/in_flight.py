@@ -1,0 +1,143 @@
+"""Messages that are out, as long as this is known in memory only.
+
+Upstream: `PopBufferMergeService`. What is acknowledged soon leaves no trace on the disk but the
+group's offset. That moves on in the order of the queue, up to the first pop of which a message is
+neither acknowledged, nor put to the retry topic, nor kept by a check point of the revive topic.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from mqlake.broker.pop.check_points import CheckPoint, Key
+from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from mqlake.store.delivery.after_flush import AfterFlush
+
+
+class QueueKey(NamedTuple):
+    """A queue as one group pops it."""
+
+    topic: str
+    group: str
+    queue_id: int
+
+
+class Pop:
+    """What one pop took out of a queue.
+
+    Attributes:
+        point: which messages, and until when.
+        revive_queue_id: where its check point goes, should it have to.
+        next_offset: queue offset behind the pop.
+        needs: physical offset behind what its acknowledged messages depend on; 0 for nothing.
+        settled_at: physical offset behind which lies nothing that the messages depend on; None
+            while one of them is out and only this knows it.
+    """
+
+    __slots__ = ("needs", "next_offset", "point", "revive_queue_id", "settled_at")
+
+    def __init__(self, point: CheckPoint, revive_queue_id: int, next_offset: int) -> None:
+        self.point, self.revive_queue_id, self.next_offset = point, revive_queue_id, next_offset
+        self.settled_at: int | None = None
+        self.needs = 0
+
+
+class _Queue:
+    """The pops of one queue, in its order."""
+
+    def __init__(self, next_offset: int) -> None:
+        self.pops: deque[Pop] = deque()
+        self.next_offset = next_offset
+        self.kept = AfterFlush[int]()
+        self.waiting = 0
+
+
+class InFlight:
+    """The pops of a broker that are settled in memory."""
+
+    def __init__(self, offsets: ConsumerOffsetTable) -> None:
+        self._offsets = offsets
+        self._queues: dict[QueueKey, _Queue] = {}
+        self._pops: dict[Key, Pop] = {}
+        self._by_time: list[tuple[int, int, Pop]] = []
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._pops)
+
+    def next_offset(self, key: QueueKey) -> int | None:
+        """Return where the next pop of a queue begins, None where that is not known here."""
+        queue = self._queues.get(key)
+        return queue.next_offset if queue else None
+
+    def add(self, pop: Pop, look_at: int) -> None:
+        """Note a pop; one without messages moves the offset only.
+
+        Args:
+            look_at: when `due` is to return it (milliseconds).
+        """
+        point = pop.point
+        key = QueueKey(point.topic, point.group, point.queue_id)
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = _Queue(pop.next_offset)
+        queue.next_offset = pop.next_offset
+        queue.pops.append(pop)
+        if not point.count:
+            self.settle(pop, 0)
+            return
+        self._pops[point.key] = pop
+        self.look_again(pop, look_at)
+
+    def look_again(self, pop: Pop, look_at: int) -> None:
+        """Let `due` return a pop at another time (ms)."""
+        self._number += 1
+        heappush(self._by_time, (look_at, self._number, pop))
+
+    def find(self, key: Key) -> Pop | None:
+        """Return the pop of which a check point would have this key, None where it is settled."""
+        return self._pops.get(key)
+
+    def settle(self, pop: Pop, settled_at: int) -> None:
+        """Note that a pop needs memory no more once the log is on the disk up to an offset."""
+        pop.settled_at = settled_at
+        self._pops.pop(pop.point.key, None)
+        point = pop.point
+        queue = self._queues.get(QueueKey(point.topic, point.group, point.queue_id))
+        if queue is None:
+            return
+        while queue.pops and (at := queue.pops[0].settled_at) is not None:
+            queue.kept.add(at, queue.pops.popleft().next_offset)
+            queue.waiting += 1
+
+    def due(self, now: int) -> Iterator[Pop]:
+        """Yield the pops, once each, that are to be looked at by now and are not settled."""
+        while self._by_time and self._by_time[0][0] <= now:
+            pop = heappop(self._by_time)[2]
+            if pop.settled_at is None:
+                yield pop
+
+    def all(self) -> list[Pop]:
+        """Return all pops that are not settled."""
+        return list(self._pops.values())
+
+    def commit(self, flushed: int) -> None:
+        """Move the groups' offsets on as far as the log is on the disk."""
+        for key, queue in list(self._queues.items()):
+            if queue.waiting:
+                offset = queue.kept.take(flushed)
+                if offset is not None:
+                    self._offsets.commit(key.group, key.topic, key.queue_id, offset)
+                queue.waiting = len(queue.kept)
+            if not queue.pops and not queue.waiting:
+                del self._queues[key]
+
+    def forget(self, key: QueueKey) -> None:
+        """Forget the pops of a queue: the group goes on elsewhere, or is gone."""
+        queue = self._queues.pop(key, None)
+        for pop in queue.pops if queue else ():
+            pop.settled_at = 0
+            self._pops.pop(pop.point.key, None)

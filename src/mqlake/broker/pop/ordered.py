@@ -1,0 +1,165 @@
+"""Pops in order: nothing behind what is not acknowledged (upstream: `ConsumerOrderInfoManager`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.pop.in_flight import QueueKey
+from mqlake.broker.pop.kept_table import KeptTable
+from mqlake.broker.pop.receipts import PopInfo
+from mqlake.formats.config import ConsumerOrderInfos
+from mqlake.formats.config.consumer_order_info import OrderInfo
+
+_FORGET_AFTER = 24 * 60 * 60 * 1000
+_SEPARATOR = "@"
+
+
+@dataclass(slots=True)
+class _InHand:
+    """What a group has in hand of a queue; times in milliseconds.
+
+    Attributes:
+        offsets: queue offsets of the messages.
+        visible: when a message comes again, where that is not the end of the invisible time.
+        counts: how often a message was popped before, where it was.
+        acked: queue offsets that are acknowledged.
+    """
+
+    attempt_id: str | None
+    pop_time: int
+    invisible_time: int
+    offsets: list[int]
+    visible: dict[int, int] = field(default_factory=dict[int, int])
+    counts: dict[int, int] = field(default_factory=dict[int, int])
+    acked: set[int] = field(default_factory=set[int])
+
+    @property
+    def free_at(self) -> int:
+        """When nothing of it blocks the queue any more; 0 where all is acknowledged."""
+        until = self.pop_time + self.invisible_time
+        waiting = (self.visible.get(at, until) for at in self.offsets if at not in self.acked)
+        return max(waiting, default=0)
+
+    @property
+    def next_offset(self) -> int:
+        """The first queue offset that is not acknowledged."""
+        waiting = (offset for offset in self.offsets if offset not in self.acked)
+        return next(waiting, self.offsets[-1] + 1)
+
+
+class Ordered:
+    """What groups have in hand of the queues that they pop in order."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._now = parts.store.core.clock.milliseconds
+        self._file = KeptTable[ConsumerOrderInfos](parts, ConsumerOrderInfos, self._table)
+        self._queues: dict[QueueKey, _InHand] = {}
+        for name, queues in self._file.found.table.items():
+            topic, _, group = name.partition(_SEPARATOR)
+            for queue_id, info in queues.items():
+                if info.offsets:
+                    self._queues[QueueKey(topic, group, queue_id)] = _loaded(info)
+
+    def is_blocked(self, key: QueueKey, attempt_id: str | None = None) -> bool:
+        """Say whether a queue has to wait; never for the attempt that has it in hand."""
+        found = self._queues.get(key)
+        if found is None or (attempt_id is not None and found.attempt_id == attempt_id):
+            return False
+        return self._now() < found.free_at
+
+    def free_at(self, key: QueueKey) -> int:
+        """Return when a queue is free (ms); 0 where nothing of it is in hand."""
+        found = self._queues.get(key)
+        return found.free_at if found else 0
+
+    def take(
+        self,
+        key: QueueKey,
+        attempt_id: str | None,
+        pop_time: int,
+        invisible_time: int,
+        offsets: Sequence[int],
+        info: PopInfo,
+    ) -> None:
+        """Note that messages are in hand now; say so in the answer."""
+        old = self._queues.get(key)
+        new = _InHand(attempt_id, pop_time, invisible_time, list(offsets))
+        if old is not None and attempt_id is not None and old.attempt_id == attempt_id:
+            new.counts = old.counts
+        elif old is not None:
+            before = set(old.offsets)
+            new.counts = {at: old.counts.get(at, 0) + 1 for at in offsets if at in before}
+        self._queues[key] = new
+        least = min((new.counts.get(at, 0) for at in offsets), default=0)
+        info.add_counts(key.topic, key.queue_id, new.counts.items(), least)
+        self._file.change()
+
+    def acknowledge(self, key: QueueKey, queue_offset: int, pop_time: int) -> int | None:
+        """Note that a message was consumed; return the offset to commit.
+
+        None where another pop has the queue in hand by now; -1 where the message is none of these.
+        """
+        found = self._queues.get(key)
+        if found is None:
+            return queue_offset + 1
+        if pop_time != found.pop_time:
+            return None
+        if queue_offset not in found.offsets:
+            return -1
+        found.acked.add(queue_offset)
+        self._file.change()
+        return found.next_offset
+
+    def change_time(self, key: QueueKey, queue_offset: int, pop_time: int, visible: int) -> None:
+        """Let a message come again at another time (ms)."""
+        found = self._queues.get(key)
+        if found is not None and found.pop_time == pop_time:
+            found.visible[queue_offset] = visible
+            self._file.change()
+
+    def forget(self, key: QueueKey) -> None:
+        """Let nothing of a queue be in hand."""
+        if self._queues.pop(key, None) is not None:
+            self._file.change()
+
+    def _table(self) -> ConsumerOrderInfos:
+        oldest = self._now() - _FORGET_AFTER
+        table: dict[str, dict[int, OrderInfo]] = {}
+        for key, found in list(self._queues.items()):
+            if found.pop_time < oldest:
+                del self._queues[key]
+                continue
+            queues = table.setdefault(f"{key.topic}{_SEPARATOR}{key.group}", {})
+            queues[key.queue_id] = _kept(found)
+        return ConsumerOrderInfos(table)
+
+
+def _loaded(info: OrderInfo) -> _InHand:
+    first, *distances = info.offsets
+    offsets = [first, *(first + distance for distance in distances)]
+    return _InHand(
+        info.attempt_id,
+        info.pop_time,
+        info.invisible_time or 0,
+        offsets,
+        dict(info.next_visible_times),
+        dict(info.consumed_counts),
+        {at for number, at in enumerate(offsets) if info.commit_offset_bit >> number & 1},
+    )
+
+
+def _kept(found: _InHand) -> OrderInfo:
+    first, *others = found.offsets
+    bits = (1 << number for number, at in enumerate(found.offsets) if at in found.acked)
+    return OrderInfo(
+        pop_time=found.pop_time,
+        invisible_time=found.invisible_time,
+        offsets=[first, *(offset - first for offset in others)],
+        next_visible_times=found.visible,
+        consumed_counts=found.counts,
+        last_consume_timestamp=found.pop_time,
+        commit_offset_bit=sum(bits),
+        attempt_id=found.attempt_id,
+    )

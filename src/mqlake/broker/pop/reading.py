@@ -1,0 +1,253 @@
+"""Take messages out of the queues of a topic, for one pop.
+
+Upstream: `PopMessageProcessor.popMsgFromTopic`, `popMsgFromQueue`, `getPopOffset`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mqlake.broker.filter.subscriptions import Choice
+from mqlake.broker.naming import RETRY_PREFIX
+from mqlake.broker.parts import Parts
+from mqlake.broker.pop.check_points import CheckPoint
+from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
+from mqlake.broker.pop.keeper import Keeper
+from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.receipts import ORDERED, PopInfo, Receipt
+from mqlake.broker.pop.retry_topics import mark_of
+from mqlake.formats import record as records
+from mqlake.formats.record import Record
+from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.results import Status
+
+FROM_FIRST = 0
+"""`initMode`: a group that has no offset begins at the first message, else at the last."""
+
+_RECEIPT = "POP_CK"
+_MOST_TRIES = 8
+_IN_MEMORY = 0.4
+"""Share of the machine's memory in which the end of the log is taken to be."""
+_WRONG_OFFSET = (Status.OFFSET_TOO_SMALL, Status.OFFSET_OVERFLOW_BADLY, Status.OFFSET_FOUND_NULL)
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What a client asks for.
+
+    Attributes:
+        topic: as the client calls it; messages of its retry topic get this name.
+        init_mode: where a group without an offset begins.
+        is_ordered: each queue in its order.
+    """
+
+    topic: str
+    group: str
+    most: int
+    invisible_time: int
+    init_mode: int
+    choice: Choice
+    is_ordered: bool = False
+    attempt_id: str | None = None
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a pop has so far.
+
+    Attributes:
+        rest: how many messages are left in the queues that were looked at.
+        free_at: when (ms) the first of those queues is free that have to wait; None for none.
+    """
+
+    pop_time: int
+    revive_queue_id: int
+    bodies: list[bytes | memoryview] = field(default_factory=list[bytes | memoryview])
+    info: PopInfo = field(default_factory=PopInfo)
+    rest: int = 0
+    free_at: int | None = None
+
+
+class Reading:
+    """Reads queues on behalf of groups, and notes what is out."""
+
+    def __init__(self, parts: Parts, in_flight: InFlight, ordered: Ordered, keeper: Keeper) -> None:
+        self._parts, self._core = parts, parts.store.core
+        self._offsets = self._core.config.consumer_offsets
+        self._in_flight, self._ordered, self._keeper = in_flight, ordered, keeper
+
+    def start(self, wanted: Wanted) -> Taken:
+        """Return a pop that has nothing yet."""
+        revive = ORDERED if wanted.is_ordered else self._keeper.next_revive_queue()
+        return Taken(self._core.clock.milliseconds(), revive)
+
+    def take(self, wanted: Wanted, topic: str, queue_id: int, taken: Taken) -> None:
+        """Take what there is in a queue, up to what is wanted in all."""
+        key = QueueKey(topic, wanted.group, queue_id)
+        self._take_reset(key)
+        offset = self._next_offset(key, wanted.init_mode)
+        if wanted.is_ordered and self._ordered.is_blocked(key, wanted.attempt_id):
+            free_at = self._ordered.free_at(key)
+            taken.free_at = free_at if taken.free_at is None else min(taken.free_at, free_at)
+            return
+        result = None
+        if len(taken.bodies) < wanted.most:
+            for _ in range(_MOST_TRIES):
+                result = self._read(wanted, key, offset, wanted.most - len(taken.bodies))
+                if result.status in _WRONG_OFFSET and result.next_offset != offset:
+                    self._go_to(key, result.next_offset)
+                elif self._keep(wanted, key, offset, result, taken) or (
+                    result.next_offset <= offset
+                ):
+                    break
+                offset = result.next_offset
+        high = self._core.reads.queue(topic, queue_id).max_offset
+        taken.rest += max(0, high - (offset if result is None else result.next_offset))
+
+    def rest(self, key: QueueKey) -> int:
+        """Return how many messages of a queue a group has not popped."""
+        low, high = self._core.reads.queue(key.topic, key.queue_id)
+        known = self._offsets.query(key.group, key.topic, key.queue_id)
+        offset = max(low if known is None else known, self._in_flight.next_offset(key) or 0)
+        return max(0, high - offset)
+
+    # Where to begin
+
+    def _take_reset(self, key: QueueKey) -> None:
+        offset = self._offsets.take_reset(key.group, key.topic, key.queue_id)
+        if offset is not None:
+            self._ordered.forget(key)
+            self._go_to(key, offset)
+
+    def _go_to(self, key: QueueKey, offset: int) -> None:
+        self._in_flight.forget(key)
+        self._offsets.commit(key.group, key.topic, key.queue_id, offset)
+
+    def _next_offset(self, key: QueueKey, init_mode: int) -> int:
+        known = self._offsets.query(key.group, key.topic, key.queue_id)
+        if known is None:
+            known = self._first_offset(key, init_mode)
+            self._offsets.commit(key.group, key.topic, key.queue_id, known)
+        return max(known, self._in_flight.next_offset(key) or 0)
+
+    def _first_offset(self, key: QueueKey, init_mode: int) -> int:
+        """Return where a group begins in a queue of which it has no offset.
+
+        At the last message, unless the client or the topic says at the first. As upstream: at the
+        first, too, if the whole queue is so young that it is in memory.
+        """
+        low, high = self._core.reads.queue(key.topic, key.queue_id)
+        if init_mode == FROM_FIRST or key.topic.startswith(RETRY_PREFIX):
+            return low
+        if low == 0 and self._is_in_memory(key):
+            return 0
+        return max(0, high - 1)
+
+    def _is_in_memory(self, key: QueueKey) -> bool:
+        head = self._core.reads.head_from(key.topic, key.queue_id, 0)
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        begin = self._core.log.end if head is None else head.physical_offset
+        return self._core.log.end - begin <= _IN_MEMORY * memory
+
+    # What is there
+
+    def _read(self, wanted: Wanted, key: QueueKey, offset: int, most: int) -> LiveGetResult:
+        tags = wanted.choice.tags
+        return self._core.reads.get(key.topic, key.queue_id, offset, most, tags=tags)
+
+    def _keep(
+        self, wanted: Wanted, key: QueueKey, start: int, result: LiveGetResult, taken: Taken
+    ) -> bool:
+        """Note what was read as being out; say whether there was anything that is wanted."""
+        chosen = self._chosen(wanted, result)
+        offsets = [record.queue_offset for record, _ in chosen]
+        if wanted.is_ordered:
+            self._keep_ordered(wanted, key, start, offsets, result, taken)
+        elif result.next_offset > start:
+            self._keep_pop(wanted, key, start, offsets, result, taken)
+        if not chosen:
+            return False
+        taken.info.add(key.topic, key.queue_id, start, offsets)
+        for record, data in chosen:
+            taken.bodies.append(self._body(wanted, record, data, start, taken))
+        return True
+
+    def _chosen(self, wanted: Wanted, result: LiveGetResult) -> Sequence[tuple[Record, memoryview]]:
+        pairs = zip(result.records, result.raw, strict=True)
+        return [pair for pair in pairs if wanted.choice.holds(pair[0].properties)]
+
+    def _keep_pop(
+        self,
+        wanted: Wanted,
+        key: QueueKey,
+        start: int,
+        offsets: Sequence[int],
+        result: LiveGetResult,
+        taken: Taken,
+    ) -> None:
+        point = CheckPoint(
+            start_offset=start,
+            pop_time=taken.pop_time,
+            invisible_time=wanted.invisible_time,
+            count=len(offsets),
+            queue_id=key.queue_id,
+            topic=key.topic,
+            group=key.group,
+            distances=[offset - start for offset in offsets],
+            broker_name=self._parts.settings.broker_name,
+        )
+        pop = Pop(point, taken.revive_queue_id, result.next_offset)
+        self._in_flight.add(pop, self._keeper.look_at(point))
+
+    def _keep_ordered(
+        self,
+        wanted: Wanted,
+        key: QueueKey,
+        start: int,
+        offsets: Sequence[int],
+        result: LiveGetResult,
+        taken: Taken,
+    ) -> None:
+        if not offsets:
+            if result.next_offset > start:
+                self._go_to(key, result.next_offset)
+            return
+        self._ordered.take(
+            key, wanted.attempt_id, taken.pop_time, wanted.invisible_time, offsets, taken.info
+        )
+        self._go_to(key, start)
+
+    def _body(
+        self, wanted: Wanted, record: Record, data: memoryview, start: int, taken: Taken
+    ) -> bytes | memoryview:
+        """Return a record for the client, under the name of the topic that it asked for."""
+        if record.topic == wanted.topic:
+            return data
+        receipt = Receipt(
+            start,
+            taken.pop_time,
+            wanted.invisible_time,
+            taken.revive_queue_id,
+            mark_of(record.topic),
+            self._parts.settings.broker_name,
+            record.queue_id,
+            record.queue_offset,
+        )
+        return records.encode(
+            topic=wanted.topic,
+            body=record.body,
+            properties={_RECEIPT: receipt.text, **record.properties},
+            queue_id=record.queue_id,
+            queue_offset=record.queue_offset,
+            physical_offset=record.physical_offset,
+            flag=record.flag,
+            sys_flag=record.sys_flag,
+            born_timestamp=record.born_timestamp,
+            born_host=record.born_host,
+            store_timestamp=record.store_timestamp,
+            store_host=record.store_host,
+            reconsume_times=record.reconsume_times,
+            prepared_transaction_offset=record.prepared_transaction_offset,
+        )

@@ -1,0 +1,101 @@
+"""Read the revive topic: check points whose time is over, and what was acknowledged of them.
+
+Upstream: `PopReviveService`. What an earlier process, or RocketMQ, has left there goes on too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
+from mqlake.broker.pop.keeper import Keeper
+from mqlake.store.delivery.after_flush import AfterFlush
+
+_MOST_A_READ = 256
+_MOST_READS = 16
+_MOST_BYTES = 1 << 20
+
+
+class _Horizon(NamedTuple):
+    """Acknowledgements due before `time` (ms) lie before physical offset `log_end`."""
+
+    time: int
+    log_end: int
+
+
+class Revival:
+    """All queues of the revive topic."""
+
+    def __init__(self, parts: Parts, keeper: Keeper) -> None:
+        self._core = parts.store.core
+        count = max(1, parts.settings.revive_queue_num)
+        self._queues = [_ReviveQueue(parts, keeper, number) for number in range(count)]
+        self._horizon = _Horizon(0, 0)
+
+    def look(self) -> None:
+        """Revive what is due; once a second.
+
+        A check point waits until the timer has delivered all that was to be delivered before its
+        time, and all of that was read here.
+        """
+        horizon = self._horizon
+        is_readable = self._core.dispatcher.position >= horizon.log_end
+        for queue in self._queues:
+            if queue.read() and is_readable:
+                queue.revive(horizon.time)
+            queue.commit()
+        if is_readable:
+            self._horizon = _Horizon(self._core.timers.delivered_before, self._core.log.end)
+
+
+class _ReviveQueue:
+    """One queue of the revive topic."""
+
+    def __init__(self, parts: Parts, keeper: Keeper, queue_id: int) -> None:
+        self._core, self._keeper, self._queue_id = parts.store.core, keeper, queue_id
+        self._offsets = self._core.config.consumer_offsets
+        self._points: dict[Key, CheckPoint] = {}
+        self._kept = AfterFlush[int]()
+        # As upstream keeps it: the offset of the last message that is done with.
+        known = self._offsets.query(REVIVE_GROUP, keeper.topic, queue_id)
+        self._done = -1 if known is None else known
+        self._next = self._done + 1
+
+    def read(self) -> bool:
+        """Take in what has come; say whether that is all."""
+        for _ in range(_MOST_READS):
+            found = self._core.reads.get(
+                self._keeper.topic, self._queue_id, self._next, _MOST_A_READ, max_bytes=_MOST_BYTES
+            )
+            for record in found.records:
+                self._take(read(record), record.queue_offset)
+            if found.next_offset == self._next:
+                return True
+            self._next = found.next_offset
+        return False
+
+    def _take(self, what: CheckPoint | Ack | None, queue_offset: int) -> None:
+        if isinstance(what, CheckPoint):
+            what.revive_offset = queue_offset
+            self._points[what.key] = what
+        elif what is not None and (point := self._points.get(what.key)) is not None:
+            for offset in what.offsets:
+                point.acknowledge(offset)
+
+    def revive(self, until: int) -> None:
+        """Revive the check points whose time was over then (ms)."""
+        for key, point in list(self._points.items()):
+            if point.revive_time <= until and self._keeper.revive(point):
+                del self._points[key]
+        waiting = (point.revive_offset for point in self._points.values())
+        done = min(waiting, default=self._next) - 1
+        if done > self._done:
+            self._done = done
+            self._kept.add(self._core.log.end, done)
+
+    def commit(self) -> None:
+        """Keep how far all is done, once what was put is on the disk."""
+        done = self._kept.take(self._core.log.flushed)
+        if done is not None:
+            self._offsets.commit(REVIVE_GROUP, self._keeper.topic, self._queue_id, done)

@@ -1,0 +1,161 @@
+"""Pops that wait for messages (upstream: `PopLongPollingService`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.pop.retry_topics import retry_topic
+from mqlake.remoting.connection import Peer
+
+ALL_QUEUES = -1
+
+_LONGEST = 5 * 60.0
+"""Seconds that a request waits at most."""
+
+Turn = tuple[str, str]
+"""Topic and group."""
+
+
+class Waits(Protocol):
+    """A request that waits."""
+
+    peer: Peer
+
+    def try_again(self) -> bool:
+        """Answer if there is something now; say whether it did."""
+        ...
+
+    def give_up(self) -> None:
+        """Answer that there is nothing."""
+        ...
+
+
+class _Waiter:
+    """A request in a queue of requests."""
+
+    __slots__ = ("timer", "what")
+
+    def __init__(self, what: Waits) -> None:
+        self.what = what
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class _Listener:
+    """Told by the dispatcher of messages in one topic."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self._tell = tell
+        self.turns: set[Turn] = set()
+
+    def arrived(self, queue_id: int, max_offset: int) -> None:  # noqa: ARG002
+        """Let the requests try again soon."""
+        self._tell(queue_id)
+
+    def closed(self) -> None:
+        """Nothing to do: the broker answers nobody any more."""
+
+
+class Waiting:
+    """The requests that wait for messages of a topic, each for one queue or for all."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._loop = asyncio.get_running_loop()
+        self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
+        self._listeners: dict[str, _Listener] = {}
+        self._arrived: dict[Turn, set[int]] = {}
+        self._to_wake: set[tuple[str, str, int]] = set()
+        self._count = 0
+
+    def count(self, topic: str, group: str, queue_id: int) -> int:
+        """Return how many requests wait for a queue."""
+        return len(self._queues.get((topic, group), {}).get(queue_id, ()))
+
+    def is_full(self, topic: str, group: str, queue_id: int) -> bool:
+        """Say whether no more may wait."""
+        settings = self._parts.settings
+        is_full = self.count(topic, group, queue_id) > settings.pop_polling_size
+        return is_full or self._count >= settings.max_pop_polling_size
+
+    def add(self, topic: str, group: str, queue_id: int, what: Waits, milliseconds: int) -> None:
+        """Let a request wait, so long at most."""
+        turn, waiter = (topic, group), _Waiter(what)
+        self._queues.setdefault(turn, {}).setdefault(queue_id, {})[waiter] = None
+        self._count += 1
+        seconds = min(milliseconds / 1000, _LONGEST)
+        waiter.timer = self._loop.call_later(seconds, self._expire, turn, queue_id, waiter)
+        is_v2 = self._parts.settings.enable_retry_topic_v2
+        for name in (topic, retry_topic(topic, group, is_v2=is_v2)):
+            self._listen(name).turns.add(turn)
+
+    def wake(self, topic: str, group: str, queue_id: int) -> None:
+        """Let those try again soon that wait for a queue of a topic, or for all of them."""
+        if (topic, group) not in self._queues:
+            return
+        if not self._arrived:
+            self._loop.call_soon(self._serve)
+        self._arrived.setdefault((topic, group), set()).add(queue_id)
+
+    def wake_at(self, time: int, topic: str, group: str, queue_id: int) -> None:
+        """Do so at a time (ms), unless that will be done already."""
+        key = (topic, group, queue_id)
+        if key in self._to_wake:
+            return
+
+        def wake() -> None:
+            self._to_wake.discard(key)
+            self.wake(*key)
+
+        self._to_wake.add(key)
+        left = (time - self._parts.store.core.clock.milliseconds()) / 1000
+        self._loop.call_later(max(0.0, min(left, _LONGEST)), wake)
+
+    def _listen(self, name: str) -> _Listener:
+        listener = self._listeners.get(name)
+        if listener is None:
+            listener = _Listener(lambda queue_id: self._tell(name, queue_id))
+            self._listeners[name] = listener
+            self._parts.store.core.reads.arrivals.listen(name, listener)
+        return listener
+
+    def _tell(self, name: str, queue_id: int) -> None:
+        listener = self._listeners[name]
+        listener.turns = {turn for turn in listener.turns if turn in self._queues}
+        for topic, group in listener.turns:
+            # A message of the retry topic is for whoever waits, whatever for.
+            self.wake(topic, group, queue_id if name == topic else ALL_QUEUES)
+        if not listener.turns:
+            del self._listeners[name]
+
+    def _serve(self) -> None:
+        arrived, self._arrived = self._arrived, {}
+        for turn, queue_ids in arrived.items():
+            waiting = self._queues.get(turn, {})
+            # Who waits for one queue can use what is in the retry topic, too.
+            wanted = set(waiting) if ALL_QUEUES in queue_ids else {ALL_QUEUES, *queue_ids}
+            for queue_id in sorted(wanted & set(waiting)):
+                self._serve_queue(turn, queue_id)
+
+    def _serve_queue(self, turn: Turn, queue_id: int) -> None:
+        for waiter in list(self._queues.get(turn, {}).get(queue_id, ())):
+            if not waiter.what.peer.is_closed and not waiter.what.try_again():
+                return
+            self._remove(turn, queue_id, waiter)
+
+    def _expire(self, turn: Turn, queue_id: int, waiter: _Waiter) -> None:
+        self._remove(turn, queue_id, waiter)
+        waiter.what.give_up()
+
+    def _remove(self, turn: Turn, queue_id: int, waiter: _Waiter) -> None:
+        self._count -= 1
+        if waiter.timer is not None:
+            waiter.timer.cancel()
+        waiting = self._queues[turn]
+        del waiting[queue_id][waiter]
+        if not waiting[queue_id]:
+            del waiting[queue_id]
+        if not waiting:
+            del self._queues[turn]

@@ -1,0 +1,150 @@
+"""A consumer that pops, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mqlake.broker.pop.receipts import Receipt
+from mqlake.formats import record
+from mqlake.formats.record import Record
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, request
+from mqlake.remoting.headers.pop import (
+    AckHeader,
+    ChangeInvisibleTimeHeader,
+    PopAnswerHeader,
+    PopHeader,
+)
+from tests.broker.running import Running, to
+
+TOPIC, GROUP, RETRY = "Orders", "group", "%RETRY%group_Orders"
+
+
+class Popped(NamedTuple):
+    """A message, and the receipt that a client makes for it."""
+
+    record: Record
+    receipt: str
+    times: int
+
+    @property
+    def body(self) -> str:
+        return self.record.body.decode()
+
+
+async def send(broker: Running, *bodies: str, queue_id: int = 0, properties: str = "") -> None:
+    """Send messages to the topic that is popped."""
+    for body in bodies:
+        answer = await broker.send(
+            to(TOPIC, queue_id=queue_id, properties=properties), body.encode()
+        )
+        assert answer.code == ResponseCode.SUCCESS
+    broker.parts.store.core.tick()
+
+
+def header(**fields: object) -> PopHeader:
+    known: dict[str, object] = {
+        "consumer_group": GROUP,
+        "topic": TOPIC,
+        "queue_id": -1,
+        "max_msg_nums": 32,
+        "invisible_time": 60_000,
+        "poll_time": 0,
+        "init_mode": 0,
+    }
+    return PopHeader(**(known | fields))  # pyright: ignore[reportArgumentType]
+
+
+async def pop(broker: Running, **fields: object) -> list[Popped]:
+    """Pop messages; return them, none where there is none."""
+    asked = request(RequestCode.POP_MESSAGE, header(**fields))
+    answer = await broker.client.request(broker.address, asked, timeout=20)
+    assert answer.code in (ResponseCode.SUCCESS, ResponseCode.POLLING_TIMEOUT), answer.remark
+    return read(answer)
+
+
+def read(answer: Command) -> list[Popped]:
+    """Return what an answer has, with the receipts that stock clients make."""
+    found = answer.header(PopAnswerHeader)
+    starts = _parse(found.start_offset_info)
+    offsets = _parse(found.msg_offset_info)
+    counts = _parse(found.order_count_info)
+    popped: list[Popped] = []
+    seen: dict[str, int] = {}
+    for message in _records(bytes(answer.body)):
+        receipt = message.properties.get("POP_CK")
+        mark = "0" if receipt is None else receipt.split(" ")[4]
+        key = f"{mark}@{message.queue_id}"
+        number = seen[key] = seen.get(key, -1) + 1
+        assert int(offsets[key].split(",")[number]) == message.queue_offset
+        made = Receipt(
+            int(starts[key]),
+            found.pop_time,
+            found.invisible_time,
+            found.revive_qid,
+            mark,
+            "broker-a",
+            message.queue_id,
+            message.queue_offset,
+        ).text
+        assert receipt in (None, made)
+        by_offset = f"{mark}@qo{message.queue_id}%{message.queue_offset}"
+        popped.append(Popped(message, made, int(counts.get(by_offset, counts.get(key, "0")))))
+    return popped
+
+
+def _parse(info: str | None) -> dict[str, str]:
+    parts = [part.split(" ") for part in (info or "").split(";") if part]
+    found = {f"{mark}@{key}": value for mark, key, value in parts}
+    assert len(found) == len(parts), "stock clients refuse a queue that comes twice"
+    return found
+
+
+def _records(data: bytes) -> list[Record]:
+    found: list[Record] = []
+    at = 0
+    while at < len(data):
+        found.append(record.decode(data, at))
+        at += found[-1].size
+    return found
+
+
+def _topic(popped: Popped) -> str:
+    return RETRY if popped.receipt.split(" ")[4:5] == ["1"] else TOPIC
+
+
+async def acknowledge(broker: Running, *popped: Popped) -> None:
+    """Acknowledge messages one by one."""
+    for each in popped:
+        answer = await broker.ask(
+            RequestCode.ACK_MESSAGE,
+            AckHeader(
+                consumer_group=GROUP,
+                topic=_topic(each),
+                queue_id=each.record.queue_id,
+                extra_info=each.receipt,
+                offset=each.record.queue_offset,
+            ),
+        )
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+
+
+async def change(broker: Running, popped: Popped, invisible_time: int) -> Command:
+    """Let a message come again at another time."""
+    return await broker.ask(
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        ChangeInvisibleTimeHeader(
+            consumer_group=GROUP,
+            topic=_topic(popped),
+            queue_id=popped.record.queue_id,
+            extra_info=popped.receipt,
+            offset=popped.record.queue_offset,
+            invisible_time=invisible_time,
+        ),
+    )
+
+
+def bodies(popped: Sequence[Popped]) -> list[str]:
+    """Return what the messages say, sorted."""
+    return sorted(each.body for each in popped)

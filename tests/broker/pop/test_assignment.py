@@ -1,0 +1,103 @@
+"""Which queues are whose, and whether they are pulled or popped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqlake.broker.pop.strategies import STRATEGIES, share
+from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.bodies.pop import AssignmentQuery, Assignments, RequestMode
+from mqlake.remoting.body import decode_body, encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from tests.broker.clients_of import known_client
+from tests.broker.pop.popping import TOPIC, send
+from tests.broker.running import Running, running
+
+GROUP = "group"
+QUEUES = [MessageQueue(TOPIC, "broker-a", number) for number in range(8)]
+
+
+@given(st.sampled_from(sorted(STRATEGIES)), st.integers(0, 12), st.integers(1, 12))
+def test_each_queue_is_one_clients(name: str, queues: int, clients: int) -> None:
+    strategy, names = STRATEGIES[name], [f"c{number}" for number in range(clients)]
+    shares = [strategy(client, QUEUES[:queues], names) for client in names]
+    assert sorted(queue.queue_id for each in shares for queue in each) == [*range(min(queues, 8))]
+    sizes = sorted(map(len, shares))
+    assert sizes[-1] - sizes[0] <= 1
+    assert strategy("stranger", QUEUES, names) == []
+
+
+@pytest.mark.parametrize(
+    ("others", "clients", "ids"),
+    [(0, 4, [-1]), (3, 4, [-1]), (1, 4, [0, 1, 2, 3]), (2, 5, [0, 1, 2, 3, 4, 5]), (1, 12, [0])],
+)
+def test_shared_to_pop(others: int, clients: int, ids: list[int]) -> None:
+    names = [f"c{number:02}" for number in range(clients)]
+    found = share(STRATEGIES["AVG"], "c00", QUEUES, names, others)
+    assert list(dict.fromkeys(queue.queue_id for queue in found)) == ids
+
+
+async def ask(broker: Running, client: str, **fields: str) -> list[tuple[int, str]] | None:
+    query = AssignmentQuery(TOPIC, GROUP, client, **fields)
+    answer = await broker.ask(RequestCode.QUERY_ASSIGNMENT, None, encode_body(query))
+    assert answer.code == ResponseCode.SUCCESS
+    found = decode_body(Assignments, answer.body).message_queue_assignments
+    if found is None:
+        return None
+    return sorted((each.message_queue.queue_id, each.mode) for each in found)
+
+
+def test_pulled_until_it_is_said_otherwise(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            running(tmp_path) as broker,
+            known_client(broker, {}, "one", groups=GROUP),
+            known_client(broker, {}, "two", groups=GROUP),
+        ):
+            await send(broker, "a")
+            assert await ask(broker, "one") == [(0, "PULL"), (1, "PULL")]
+            assert await ask(broker, "two") == [(2, "PULL"), (3, "PULL")]
+            assert len(await ask(broker, "one", message_model="BROADCASTING") or []) == 4
+            assert await ask(broker, "one", strategy_name="MINE") is None
+            mode = RequestMode(TOPIC, GROUP, "POP", 0)
+            answer = await broker.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, None, encode_body(mode))
+            assert answer.code == ResponseCode.SUCCESS
+            assert await ask(broker, "one") == [(-1, "POP")]
+        async with running(tmp_path) as broker:
+            answer = await broker.ask(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+            modes = json.loads(bytes(answer.body))["messageRequestModeMap"]
+            assert modes == {
+                TOPIC: {
+                    GROUP: {
+                        "topic": TOPIC,
+                        "consumerGroup": GROUP,
+                        "mode": "POP",
+                        "popShareQueueNum": 0,
+                    }
+                }
+            }
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        ("None", ResponseCode.TOPIC_NOT_EXIST),
+        ("%RETRY%group", ResponseCode.NO_PERMISSION),
+    ],
+)
+def test_modes_that_are_refused(tmp_path: Path, topic: str, code: ResponseCode) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            body = encode_body(RequestMode(topic, GROUP, "POP"))
+            answer = await broker.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, None, body)
+            assert answer.code == code
+
+    asyncio.run(run())

@@ -1,0 +1,106 @@
+"""Pops in order: nothing behind what is not acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.headers.pop import AckHeader, ChangeInvisibleTimeAnswerHeader
+from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, change, pop, send
+from tests.broker.running import Running, running
+
+
+def committed(broker: Running) -> int | None:
+    return broker.parts.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0)
+
+
+def test_a_queue_waits_for_what_is_in_hand(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b", "c")
+            first = await pop(broker, order=True, max_msg_nums=2)
+            assert [each.body for each in first] == ["a", "b"]
+            assert await pop(broker, order=True) == []
+            await acknowledge(broker, first[1])
+            assert committed(broker) == 0
+            assert await pop(broker, order=True) == []
+            waiting = asyncio.create_task(pop(broker, order=True, poll_time=15_000))
+            await asyncio.sleep(0.2)
+            await acknowledge(broker, first[0])
+            assert [each.body for each in await asyncio.wait_for(waiting, 5)] == ["c"]
+            assert committed(broker) == 2
+
+    asyncio.run(run())
+
+
+def test_comes_again_in_order_when_its_time_is_over(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            (first, _) = await pop(broker, order=True, invisible_time=400)
+            assert first.times == 0
+            again = await pop(broker, order=True, poll_time=15_000, invisible_time=60_000)
+            assert [(each.body, each.times) for each in again] == [("a", 1), ("b", 1)]
+            # The receipt of before is not taken any more, without a word.
+            await acknowledge(broker, first)
+            assert committed(broker) == 0
+
+    asyncio.run(run())
+
+
+def test_the_same_attempt_gets_the_same(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            first = await pop(broker, order=True, attempt_id="x", max_msg_nums=1)
+            assert await pop(broker, order=True, attempt_id="y", max_msg_nums=1) == []
+            again = await pop(broker, order=True, attempt_id="x", max_msg_nums=1)
+            assert [each.body for each in first + again] == ["a", "a"]
+            assert again[0].times == 0
+
+    asyncio.run(run())
+
+
+def test_another_time(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            (first,) = await pop(broker, order=True, invisible_time=3_600_000)
+            waiting = asyncio.create_task(pop(broker, order=True, poll_time=15_000))
+            await asyncio.sleep(0.2)
+            answer = await change(broker, first, 0)
+            found = answer.header(ChangeInvisibleTimeAnswerHeader)
+            assert (found.revive_qid, found.pop_time) == (999, int(first.receipt.split(" ")[1]))
+            assert [each.body for each in await asyncio.wait_for(waiting, 5)] == ["a"]
+
+    asyncio.run(run())
+
+
+def test_a_restart_keeps_what_is_in_hand(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b", "c")
+            first = await pop(broker, order=True)
+            await acknowledge(broker, first[0])
+        async with running(tmp_path) as broker:
+            assert await pop(broker, order=True) == []
+            await acknowledge(broker, *first[1:])
+            assert committed(broker) == 3
+
+    asyncio.run(run())
+
+
+def test_an_offset_that_is_not_in_hand(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            (first,) = await pop(broker, order=True, max_msg_nums=1)
+            header = AckHeader(
+                consumer_group=GROUP, topic=TOPIC, queue_id=0, extra_info=first.receipt, offset=1
+            )
+            answer = await broker.ask(RequestCode.ACK_MESSAGE, header)
+            assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+            assert "offset is illegal" in str(answer.remark)
+
+    asyncio.run(run())

@@ -1,0 +1,271 @@
+"""Messages are handed out, acknowledged, and come again if they are not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqlake.remoting.bodies.pop import BatchAck, BatchAcks
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
+from tests.broker.pop.popping import (
+    GROUP,
+    RETRY,
+    TOPIC,
+    Popped,
+    acknowledge,
+    bodies,
+    change,
+    header,
+    pop,
+    send,
+)
+from tests.broker.running import Running, running
+
+SOON = 400
+"""Milliseconds that a popped message is out."""
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(test, 60))
+
+
+def offset(broker: Running, queue_id: int = 0, topic: str = TOPIC) -> int | None:
+    """Return where the group stands, once the broker has looked."""
+    broker.parts.store.core.sync_log()
+    found = [f for f in broker.parts.repeating._timers if f.__qualname__ == "PopConsumption._look"]  # pyright: ignore[reportPrivateUsage]
+    found[0]()
+    return broker.parts.store.core.config.consumer_offsets.query(GROUP, topic, queue_id)
+
+
+async def until(broker: Running, count: int, **fields: object) -> list[Popped]:
+    """Pop until there were so many messages."""
+    found: list[Popped] = []
+    async with asyncio.timeout(20):
+        while len(found) < count:
+            found += await pop(broker, poll_time=2000, **fields)
+    return found
+
+
+def test_the_offset_follows_the_acknowledgements(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b", "c", "d")
+            first, second = await pop(broker, max_msg_nums=2), await pop(broker)
+            assert [each.body for each in first + second] == ["a", "b", "c", "d"]
+            assert await pop(broker) == []
+            await acknowledge(broker, *second)
+            assert offset(broker) == 0
+            await acknowledge(broker, first[1])
+            assert offset(broker) == 0
+            await acknowledge(broker, first[0])
+            assert offset(broker) == 4
+            assert broker.records("rmq_sys_wheel_timer") == []
+
+    run(test())
+
+
+def test_all_queues_or_one(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            for queue_id in range(4):
+                await send(broker, f"{queue_id}a", f"{queue_id}b", queue_id=queue_id)
+            assert bodies(await pop(broker, queue_id=2)) == ["2a", "2b"]
+            found = await pop(broker)
+            assert bodies(found) == ["0a", "0b", "1a", "1b", "3a", "3b"]
+            await acknowledge(broker, *found)
+            assert [offset(broker, queue_id) for queue_id in range(4)] == [2, 2, 0, 2]
+
+    run(test())
+
+
+def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b", "c")
+            first = await pop(broker, invisible_time=SOON)
+            await acknowledge(broker, first[1])
+            again = await until(broker, 2)
+            assert bodies(again) == ["a", "c"]
+            for each in again:
+                assert each.record.topic == TOPIC
+                assert each.record.reconsume_times == 1
+                assert each.record.properties["1ST_POP_TIME"] == first[0].receipt.split(" ")[1]
+            await acknowledge(broker, *again)
+            assert offset(broker) == 3
+            assert offset(broker, topic=RETRY) == 2
+            assert await pop(broker, poll_time=300) == []
+
+    run(test())
+
+
+def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
+    """What is out is kept on the disk, and what was acknowledged of it, before and after."""
+
+    async def test() -> None:
+        async with running(tmp_path, timerPrecisionMs=100) as broker:
+            await send(broker, "a", "b", "c")
+            found = await pop(broker, invisible_time=1500)
+            await acknowledge(broker, found[0])
+        async with running(tmp_path, timerPrecisionMs=100) as broker:
+            assert broker.parts.store.core.config.consumer_offsets.query(GROUP, TOPIC, 0) == 3
+            await acknowledge(broker, found[1])
+            assert bodies(await until(broker, 1)) == ["c"]
+            assert await pop(broker, poll_time=500) == []
+
+    run(test())
+
+
+def test_a_crash_gives_out_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            await pop(broker, invisible_time=3_600_000)
+            broker.parts.on_stop.clear()
+        async with running(tmp_path) as broker:
+            assert bodies(await pop(broker)) == ["a", "b"]
+
+    run(test())
+
+
+def test_kept_after_a_while_in_memory(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, popCkStayBufferTime=100, timerPrecisionMs=100) as broker:
+            await send(broker, "a", "b", "c")
+            found = await pop(broker, invisible_time=1500)
+            await acknowledge(broker, found[1])
+            async with asyncio.timeout(10):
+                while offset(broker) != 3:  # noqa: ASYNC110 — by the broker's clock
+                    await asyncio.sleep(0.05)
+            await acknowledge(broker, found[2])
+            assert bodies(await until(broker, 1)) == ["a"]
+
+    run(test())
+
+
+def test_another_invisible_time(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "now", "later")
+            now, later = await pop(broker)
+            answer = await change(broker, later, 3_600_000)
+            found = answer.header(ChangeInvisibleTimeAnswerHeader)
+            assert found.invisible_time == 3_600_000
+            assert (await change(broker, now, 0)).code == ResponseCode.SUCCESS
+            (again,) = await until(broker, 1)
+            assert again.body == "now"
+            await acknowledge(broker, again)
+            assert offset(broker) == 2
+            # The receipt that was given up is worth nothing; the new one is.
+            parts = later.receipt.split(" ")
+            parts[0:3] = ["1", str(found.pop_time), str(found.invisible_time)]
+            await acknowledge(broker, later._replace(receipt=" ".join(parts)))
+
+    run(test())
+
+
+def test_acknowledged_in_a_batch(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b", "c")
+            found = await pop(broker, invisible_time=SOON)
+            start, popped, invisible, revive = map(int, found[0].receipt.split(" ")[:4])
+            ack = BatchAck(GROUP, TOPIC, start, 0, revive, popped, invisible, "0", b"\x05")
+            body = encode_body(BatchAcks("broker-a", [ack]))
+            answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, body)
+            assert answer.code == ResponseCode.SUCCESS
+            assert bodies(await until(broker, 1)) == ["b"]
+            answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, b"")
+            assert answer.code == ResponseCode.NO_MESSAGE
+
+    run(test())
+
+
+def test_waits_for_a_message(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "first")
+            assert bodies(await pop(broker)) == ["first"]
+            waiting = [asyncio.create_task(pop(broker, poll_time=15_000)) for _ in range(3)]
+            await asyncio.sleep(0.2)
+            await send(broker, "a")
+            done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            assert [bodies(task.result()) for task in done] == [["a"]]
+            await send(broker, "b", "c", queue_id=1)
+            await asyncio.wait(pending, timeout=3, return_when=asyncio.FIRST_COMPLETED)
+            rest = [task.result() for task in pending if task.done()]
+            assert bodies([each for found in rest for each in found])[:1] == ["b"]
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("exp", "exp_type"), [("red", "TAG"), ("red||blue", None), ("n > 1", "SQL92")]
+)
+def test_filtered(tmp_path: Path, exp: str, exp_type: str | None) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", properties="TAGS\x01green\x02n\x011\x02")
+            await send(broker, "b", properties="TAGS\x01red\x02n\x012\x02")
+            await send(broker, "c", properties="TAGS\x01green\x02n\x010\x02")
+            found = await pop(broker, exp=exp, exp_type=exp_type, invisible_time=SOON)
+            assert bodies(found) == ["b"]
+            again = await until(broker, 1, exp=exp, exp_type=exp_type)
+            assert bodies(again) == ["b"]
+            assert offset(broker) == 3
+
+    run(test())
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_where_a_new_group_begins(tmp_path: Path, mode: int) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            assert bodies(await pop(broker, init_mode=mode)) == ["a", "b"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"topic": "None"}, ResponseCode.TOPIC_NOT_EXIST),
+        ({"max_msg_nums": 33}, ResponseCode.INVALID_PARAMETER),
+        ({"queue_id": 99}, ResponseCode.INVALID_PARAMETER),
+        ({"exp": "n >", "exp_type": "SQL92"}, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+        ({"consumer_group": "../x"}, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),
+        ({"poll_time": 1, "born_time": 1}, ResponseCode.POLLING_TIMEOUT),
+    ],
+)
+def test_refused(tmp_path: Path, fields: dict[str, object], code: ResponseCode) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            answer = await broker.ask(RequestCode.POP_MESSAGE, header(**fields))
+            assert answer.code == code
+            if code == ResponseCode.POLLING_TIMEOUT:
+                assert answer.header(PopAnswerHeader).rest_num == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize("receipt", ["", "x", "1 2 3", "0 1 2 77 0 b 0 0", "-1 1 2 0", "1 2 3 4 5"])
+def test_no_receipt(tmp_path: Path, receipt: str) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            (found,) = await pop(broker)
+            answer = await change(broker, found._replace(receipt=receipt), 5)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            assert "no receipt" in str(answer.remark)
+
+    asyncio.run(test())
