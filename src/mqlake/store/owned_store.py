@@ -22,7 +22,7 @@ from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_store import ConfigStore
-from mqlake.store.delivery.schedule import Schedule
+from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
@@ -147,7 +147,7 @@ class OwnedStore:
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues in one go, each as `put` does."""
         refused: dict[int, PutResult] = {}
-        if [m for m in messages if m.delay_level or m.properties or m.encoded_properties]:
+        if any_may_be_delayed(messages):
             messages, refused = self._apply_schedule(messages)
         results = self._appender.put_many(messages)
         for number, refusal in refused.items():

@@ -5,6 +5,8 @@ RocketMQ: `HookUtils.handleScheduleMessage`, `transformDelayLevelMessage`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from mqlake.formats import properties, sys_flag
@@ -31,6 +33,14 @@ def may_be_delayed(message: Message) -> bool:
     return message.delay_level > 0 or (
         pairs is not None and (DELAY in pairs or asks_for_timer(pairs))
     )
+
+
+def any_may_be_delayed(messages: Sequence[Message]) -> bool:
+    """Say so of many messages at once: brokers put hundreds that are encoded already."""
+    if [message for message in messages if message.delay_level or message.properties]:
+        return True
+    encoded = b"".join([message.encoded_properties or b"" for message in messages])
+    return _DELAY in encoded or _TIMER in encoded
 
 
 class Schedule:
