@@ -30,9 +30,14 @@ class BrokerProcess:
         command += ["--port", str(port), "--namesrv-port", str(names)]
         for name, value in {**SMALL, **settings}.items():
             command += ["--set", f"{name}={value}"]
-        with log.open("w") as output:
-            self.process = subprocess.Popen(command, stderr=output)
-        self._wait(port)
+        self._command, self._port = command, port
+        self.start()
+
+    def start(self) -> None:
+        """Start it again, once it has ended: at the same addresses, on the same store."""
+        with self.log.open("a") as output:
+            self.process = subprocess.Popen(self._command, stderr=output)
+        self._wait(self._port)
 
     def _wait(self, port: int) -> None:
         until = time.monotonic() + PATIENCE

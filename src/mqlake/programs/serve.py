@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import resource
 import signal
 import sys
 import warnings
@@ -28,6 +30,7 @@ def serve(make: Server) -> None:
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_FORMAT)
     warnings.showwarning = _log_warning
+    _allow_many_connections()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_until_told(make))
 
@@ -39,6 +42,13 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def _allow_many_connections() -> None:
+    """Let this process open as many files as it may; Java's machine does so too."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # a system that knows no such number
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _log_warning(message: Warning | str, *_: object, **__: object) -> None:
