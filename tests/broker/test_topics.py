@@ -111,3 +111,23 @@ def test_groups_of_the_system_can_be_made_where_others_cannot(tmp_path: Path) ->
             assert "TOOLS_CONSUMER" in groups
 
     asyncio.run(run())
+
+
+def test_a_topic_that_was_not_kept_before_a_kill_is_made_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await broker.send(to("Orders", queue_id=3))
+            await broker.send(to("%RETRY%group", queue_id=0))
+            broker.parts.store.core.tick()
+        (tmp_path / "config" / "topics.json").unlink()
+        (tmp_path / "config" / "topics.json.bak").unlink(missing_ok=True)
+        async with running(tmp_path) as broker:
+            # It stopped in good order, so somebody has removed them.
+            assert broker.parts.topics.get("Orders") is None
+        (tmp_path / "abort").touch()
+        async with running(tmp_path, autoCreateTopicEnable=False) as broker:
+            assert broker.parts.topics.get("Orders") == Topic("Orders", 8, 8)
+            assert broker.parts.topics.get("%RETRY%group") == Topic("%RETRY%group", 1, 1)
+            assert len(broker.records("Orders", 3)) == 1
+
+    asyncio.run(run())

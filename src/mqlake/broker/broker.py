@@ -6,6 +6,7 @@ the store's own threads.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
@@ -22,12 +23,15 @@ from mqlake.broker.reply.reply import Replies
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.header import Header
 from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.server import Handler, RemotingServer
 from mqlake.store.message_store import MessageStore
+
+_log = logging.getLogger(__name__)
 
 
 class Family(Protocol):
@@ -93,6 +97,8 @@ class Broker:
             store = MessageStore.open(settings.store_path, settings)
             await undo.enter_async_context(store)
             self.parts = parts = Parts(settings, store)
+            if not store.core.recovered.is_clean:
+                _restore_topics(parts)
             undo.callback(parts.repeating.stop)
             handlers: dict[int, Handler] = {}
             for family in FAMILIES:
@@ -112,5 +118,16 @@ class Broker:
         """
         await self.parts.names.stop()
         for function in self.parts.on_stop:
-            function()
+            if (waits := function()) is not None:
+                await waits
         await self._undo.aclose()
+
+
+def _restore_topics(parts: Parts) -> None:
+    """Make topics anew that were not kept before the last process was killed."""
+    store, topics = parts.store, parts.topics
+    queues = {name: store.queues(name) for name in store.topics()}
+    least = parts.settings.default_topic_queue_nums
+    for name, count in queues_without_topic(topics, queues, least).items():
+        _log.warning("topic %s has messages but was not kept: made with %d queues", name, count)
+        topics.make(name, count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from mqlake.broker.busy import Busy
 from mqlake.broker.clients.clients import Clients
@@ -29,13 +29,13 @@ class Parts:
         busy: how often requests were turned away.
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
-        on_stop: called when the broker stops, before its connections are closed.
+        on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
 
     def __init__(self, settings: BrokerSettings, store: MessageStore) -> None:
         self.settings, self.store = settings, store
         self.repeating = Repeating()
-        self.on_stop: list[Callable[[], None]] = []
+        self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(settings, store.core.config.topics)
         self.groups = Groups(settings, store.core.config.groups)
         self.busy = Busy()

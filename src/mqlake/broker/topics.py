@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -147,6 +147,26 @@ class Topics:
             found = msgspec.structs.replace(found, order=order)
             self.put(found)
         return found
+
+
+def queues_without_topic(
+    topics: Topics, queues: Mapping[str, Iterable[int]], least: int
+) -> dict[str, int]:
+    """Return how many queues each topic needs that has queues, by their ids, but is none.
+
+    A topic that a send has made is kept a moment later; a process that is killed in between leaves
+    messages that nobody would find.
+
+    Args:
+        least: queues of a topic of producers; those of groups have what they have.
+    """
+    missing: dict[str, int] = {}
+    for name, ids in queues.items():
+        if name not in topics and not topics.is_system(name) and naming.topic_fault(name) is None:
+            found = max(ids, default=-1) + 1
+            is_of_group = name.startswith((naming.RETRY_PREFIX, naming.DLQ_PREFIX))
+            missing[name] = found if is_of_group else max(found, least)
+    return missing
 
 
 def _own_topics(settings: BrokerSettings) -> Iterator[Topic]:

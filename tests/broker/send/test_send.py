@@ -192,3 +192,19 @@ def test_half_messages_can_be_forbidden(tmp_path: Path) -> None:
             assert "transaction" in (answer.remark or "")
 
     asyncio.run(run())
+
+
+def test_what_was_put_is_answered_before_a_stop(tmp_path: Path) -> None:
+    async def run() -> None:
+        client = RemotingClient()
+        async with running(tmp_path, flushDiskType="SYNC_FLUSH") as broker:
+            address = broker.address
+            await client.connect(address)
+            command = request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"last")
+            sending = asyncio.create_task(client.request(address, command, PATIENCE))
+            while not broker.parts.store.core.log.end:  # noqa: ASYNC110 (nothing tells)
+                await asyncio.sleep(0)
+        assert found(await sending).queue_offset == 0
+        await client.close()
+
+    asyncio.run(run())

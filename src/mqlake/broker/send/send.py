@@ -31,6 +31,8 @@ from mqlake.remoting.server import Handler
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 
+_PATIENCE = 1.0
+"""Seconds that a stop waits for the disk, so that sends are answered."""
 _MULTI_TAG = "MULTI_TAG"
 _RETRY = naming.RETRY_PREFIX
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
@@ -54,6 +56,7 @@ class SendMessages:
         self._sent: list[_Sent] = []
         self._unflushed = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        parts.on_stop.append(self._answer_all)
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what answers each request code."""
@@ -160,6 +163,12 @@ class SendMessages:
         finally:
             self._unflushed -= len(sent)
         self._answer(sent, results)
+
+    async def _answer_all(self) -> None:
+        """Answer what was put, before the connections are closed."""
+        self._put()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_PATIENCE)
 
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult]) -> None:
         answer_of = self._answers.of
