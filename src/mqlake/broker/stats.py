@@ -82,9 +82,12 @@ class Stats:
         self._morning = self._yesterday = (0, 0)
 
     def got(self, group: str, topic: str, messages: int) -> None:
-        """Count messages that a consumer of a group was given."""
-        self._got[group, topic] += messages
-        self.pulls += 1
+        """Count messages that a consumer of a group was given, 0 if there were none for it."""
+        if messages:
+            self._got[group, topic] += messages
+            self.pulls += 1
+        else:
+            self.missed += 1
 
     # Totals
 

@@ -88,6 +88,7 @@ class PullRequests:
     ) -> Command:
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
+        self._parts.stats.got(group, topic, len(found.messages))
         return answer(request, code, found, allowed.topic, allowed.group, found.status.value)
 
     # Pulls that have waited
