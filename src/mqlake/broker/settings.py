@@ -34,35 +34,43 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     broker_cluster_name: str = "DefaultCluster"
     broker_name: str = msgspec.field(default_factory=socket.gethostname)
     broker_id: int = 0
+    """Only 0, a master."""
     namesrv_addr: str = ""
     """Name servers, separated by `;`."""
     bind_address: str = ""
     """Address to listen on; without it the loopback if `brokerIP1` is one, else all addresses."""
     store_path_root_dir: str = "~/store"
+    """Directory of the store, made where there is none."""
     store_path_commit_log: str = ""
     """Only where RocketMQ has it by itself: `commitlog` in the root directory."""
     region_id: str = "DefaultRegion"
+    """Stored with every message, and told to producers."""
     trace_on: bool = True
+    """Told to producers: whether they are to trace what they send."""
 
     # Topics and groups
     broker_permission: int = PERM_READ | PERM_WRITE
+    """2 to write, 4 to read, 6 for both: what clients may do with any topic."""
     default_topic_queue_nums: int = 8
+    """Most queues of a topic that a producer makes by sending to it."""
     auto_create_topic_enable: bool = True
+    """Whether sending to a topic that is missing makes it."""
     auto_create_subscription_group: bool = True
+    """Whether consuming in a group that is missing makes it."""
     enable_create_sys_group: bool = True
     cluster_topic_enable: bool = True
     broker_topic_enable: bool = True
     trace_topic_enable: bool = False
+    """Whether there is a topic for message traces from the start."""
     msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
     validate_system_topic_when_update_topic: bool = True
     clear_retry_topic_when_delete_topic: bool = True
 
     # Send
     reject_transaction_message: bool = False
+    """Whether half messages are refused."""
     start_accept_send_request_time_stamp: int = 0
     """Milliseconds since 1970 before which no message is taken."""
-    wait_time_mills_in_send_queue: int = 200
-    """How long a send may wait for its turn before it is answered as busy."""
     send_thread_pool_queue_capacity: int = 10_000
     """How many sends may wait for the disk before others are answered as busy."""
 
@@ -72,12 +80,12 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     reject_pull_consumer_enable: bool = False
     enable_property_filter: bool = True
     """Whether consumers may filter by SQL92. Off in RocketMQ, where it has to be asked for."""
-    filter_support_retry: bool = False
     lite_pull_message_enable: bool = True
     use_server_side_reset_offset: bool = True
 
     # Clients
     channel_expired_timeout: int = 120_000
+    """After so long without a heartbeat a client is forgotten."""
     notify_consumer_ids_changed_enable: bool = True
     store_reply_message_enable: bool = True
 
@@ -95,6 +103,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
 
     # Name servers
     register_name_server_period: int = 30_000
+    """10 to 60 seconds; a change of topics is told at once."""
     register_broker_timeout_mills: int = 24_000
 
     def __post_init__(self) -> None:
