@@ -41,7 +41,7 @@ async def route(address: str, topic: str) -> TopicRouteData | None:
 async def until(check: Callable[[], Awaitable[bool]]) -> None:
     """Wait until something is so."""
     async with asyncio.timeout(PATIENCE):
-        while not await check():
+        while not await check():  # noqa: ASYNC110 (nothing tells)
             await asyncio.sleep(0.01)
 
 
