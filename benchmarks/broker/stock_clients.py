@@ -20,7 +20,7 @@ BROKERS = {"java": sides.java, "mqlake": sides.mqlake}
 PACKAGE = "org.apache.rocketmq.example.benchmark"
 REPORT = 10
 """Seconds: what a report of these programs is the mean of."""
-WARM_UP = 2
+WARM_UP = 4
 """Reports."""
 TPS = re.compile(r"(?:Send MPS|Consume TPS|Send TPS): (\d+) \| (?:Max|AVG)")
 LATENCY = re.compile(r"Average RT\(ms\): +([\d.]+)")
