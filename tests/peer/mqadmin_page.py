@@ -25,22 +25,25 @@ RocketMQ's own `mqadmin` works with mqlake's broker and name server:
 mqadmin topicStatus -t Orders -n 127.0.0.1:9876
 ```
 
-{same} of these {all} commands, run by the `mqadmin` of RocketMQ 5.5.0, print the same of mqlake as of the Java broker.
-Compared is all that is printed, and the files that are exported, but for addresses, times, ids, places in the log, and rates.
-Of settings those are compared that both have; lines about RocketMQ's RocksDB topics are left out.
+{same} of these {all} commands, run by the `mqadmin` of RocketMQ 5.5.0, print the same of mqlake as
+of the Java broker. Compared is all that is printed, and the files that are exported, but for
+addresses, times, ids, places in the log, and rates. Of settings those are compared that both have;
+lines about RocketMQ's RocksDB topics are left out.
 
-`tests/peer/test_mqadmin.py` runs them and writes this page. `mqlake admin` ([admin.md](admin.md)) has the everyday ones
-without a JVM.
+`tests/peer/test_mqadmin.py` runs them and writes this page. `mqlake admin` ([admin.md](admin.md))
+has the everyday ones without a JVM.
 
 | command | printed |
 | --- | --- |
 """
 
 _TAIL = """
-Settings that are changed with `updateBrokerConfig` hold until the broker stops; `broker.conf` is not written. Those that
-take effect at a start only (names, ports, file sizes, `flushDiskType`) are refused.
+Settings that are changed with `updateBrokerConfig` hold until the broker stops; `broker.conf` is
+not written. Those that take effect at a start only (names, ports, file sizes, `flushDiskType`) are
+refused.
 
-Thresholds for cold data are kept and shown, and limit nothing: mqlake reads through the page cache and has no such control.
+Thresholds for cold data are kept and shown, and limit nothing: mqlake reads through the page cache
+and has no such control.
 """
 
 

@@ -22,7 +22,11 @@ final class Rebalance implements Features.Feature {
         leaves.start();
         Rig.until("two queues each", () -> queues(rig, stays) == 2 && queues(rig, leaves) == 2);
         send(rig, "together");
-        Rig.until("all of both", () -> first.distinct().size() + second.distinct().size() >= 2 * EACH);
+        Rig.until("all of both", () -> {
+            var both = first.distinct();
+            both.addAll(second.distinct());
+            return both.size() >= 2 * EACH;
+        });
         answer.put("first", first.all());
         answer.put("second", second.all());
 
