@@ -36,6 +36,7 @@ class Broker:
             "brokerIP1": "127.0.0.1",
             "brokerIP2": "127.0.0.1",
             "listenPort": port,
+            "haListenPort": _free_port(),
             "namesrvAddr": "127.0.0.1:1",
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",

@@ -1,4 +1,4 @@
-"""A RocketMQ broker goes on with delays and transactions of mqlake's, and the reverse."""
+"""A RocketMQ broker goes on with delays, timers and transactions of mqlake's, and the reverse."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mqlake.formats.record import Record
+from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
@@ -35,8 +36,32 @@ SIZES: dict[str, Any] = {
 EVERY_SECOND = {"transactionTimeOut": 1000, "transactionCheckInterval": 1000}
 
 
-def open_store(path: Path) -> OwnedStore:
-    return OwnedStore.open(LocalOwnedDirectory(path), make_settings(SIZES | EVERY_SECOND))
+class Ahead(SystemClock):
+    """The clock of the machine, two hours ahead."""
+
+    def milliseconds(self) -> int:
+        return super().milliseconds() + 2 * 3600 * 1000
+
+
+def open_store(path: Path, clock: Clock | None = None) -> OwnedStore:
+    settings = make_settings(SIZES | EVERY_SECOND)
+    return OwnedStore.open(LocalOwnedDirectory(path), settings, clock)
+
+
+def send_at(store: OwnedStore, seconds: int, body: str, **properties: str) -> None:
+    """Put a message that is to be delivered so many seconds from now."""
+    pairs = {"UNIQ_KEY": body, "TIMER_DELAY_SEC": str(seconds), **properties}
+    assert store.put(Message("T", body.encode(), properties=pairs, queue_id=2)).is_ok
+
+
+def deliver_timers(store: OwnedStore, body: bytes) -> None:
+    """Let a store deliver until there is a message."""
+    end = time.monotonic() + WAIT
+    while body not in [record.body for record in store.reads.get("T", 2, 0, 100).records]:
+        assert time.monotonic() < end, "the store does not deliver"
+        store.timers.deliver()
+        store.tick()
+        time.sleep(0.05)
 
 
 def records(path: Path, topic: str) -> list[Record]:
@@ -63,7 +88,7 @@ def run_broker(path: Path, directory: Path, until: Callable[[], bool]) -> None:
             time.sleep(0.2)
 
 
-def test_delays_and_transactions_move_both_ways(tmp_path: Path) -> None:
+def test_delays_timers_and_transactions_move_both_ways(tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.mkdir()
     store = open_store(path)
@@ -71,6 +96,13 @@ def test_delays_and_transactions_move_both_ways(tmp_path: Path) -> None:
     for number in range(3):
         delayed = Message("T", b"delayed %d" % number, queue_id=number, delay_level=1)
         assert store.put(delayed).is_ok
+    send_at(store, 3600, "in an hour")
+    send_at(store, 10, "soon")
+    send_at(store, 1, "at once")
+    send_at(store, 3600, "taken back")
+    send_at(store, 3600, "0", TIMER_DEL_UNIQKEY="taken back")
+    store.tick()
+    deliver_timers(store, b"at once")
     transactions = store.transactions
     names = ("committed", "rolled back", "open", "left")
     halves: dict[str, PutResult] = {
@@ -84,11 +116,12 @@ def test_delays_and_transactions_move_both_ways(tmp_path: Path) -> None:
 
     def asked() -> bool:
         times = [record.properties.get(CHECK_TIMES) for record in records(path, HALF_TOPIC)]
-        return len(records(path, "T")) >= 4 and "2" in times
+        return len(records(path, "T")) >= 6 and "2" in times
 
     run_broker(path, tmp_path / "first", asked)
     bodies = [record.body for record in records(path, "T")]
-    assert sorted(bodies) == [b"committed", b"delayed 0", b"delayed 1", b"delayed 2"]
+    delayed = [b"delayed 0", b"delayed 1", b"delayed 2"]
+    assert sorted(bodies) == [b"at once", b"committed", *delayed, b"soon"]
     copies = {record.body for record in records(path, HALF_TOPIC)[len(names) :]}
     assert copies == {b"open", b"left"}, "those that ended are not asked for"
 
@@ -115,3 +148,12 @@ def test_delays_and_transactions_move_both_ways(tmp_path: Path) -> None:
     run_broker(path, tmp_path / "second", asked_again)
     assert {record.body for record in records(path, HALF_TOPIC)[count:]} == {b"left"}
     assert [record.body for record in records(path, "T")].count(b"open") == 1
+
+    store = open_store(path, Ahead())
+    deliver_timers(store, b"in an hour")
+    assert store.timers.waiting == 0
+    store.close()
+    bodies = [record.body for record in records(path, "T")]
+    assert sorted(bodies) == sorted({*bodies}), "nothing comes twice"
+    assert {b"at once", b"soon", b"in an hour"} < {*bodies}
+    assert b"taken back" not in bodies
