@@ -7,6 +7,9 @@ from collections import Counter
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.errors import RemotingError
 
+BUSY = ResponseCode.SERVICE_NOT_AVAILABLE
+"""RocketMQ says SYSTEM_BUSY, upon which its clients of 4.9 give up; upon this all send again."""
+
 
 class Busy:
     """Counts requests that were turned away although nothing was wrong with them.
@@ -23,6 +26,6 @@ class Busy:
         self.counts[reason] += 1
 
     def refusal(self, reason: str, why: str) -> RemotingError:
-        """Return SYSTEM_BUSY, which clients retry elsewhere, and count it."""
+        """Return the answer to such a request, and count it."""
         self.count(reason)
-        return RemotingError(ResponseCode.SYSTEM_BUSY, f"[{reason}]broker busy: {why}")
+        return RemotingError(BUSY, f"[{reason}]broker busy: {why}")

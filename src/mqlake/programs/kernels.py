@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import mmap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,10 @@ from mqlake.dispatch import warm_up
 _MAPS = Path("/proc/self/maps")
 _COMPILER = "libllvmlite"
 _CODE = "r-xp"
+_LONG = 3.0
+"""Seconds: loading takes less, compiling more."""
+
+_log = logging.getLogger(__name__)
 
 
 def load_kernels() -> None:
@@ -20,7 +26,10 @@ def load_kernels() -> None:
     The compiler, some 50 MiB of machine code in memory, is not called any more then. Its pages are
     given back to the system: code is never written, so they come back from its file if need be.
     """
+    begin = time.perf_counter()
     warm_up.load(export=False)
+    if (seconds := time.perf_counter() - begin) > _LONG:
+        _log.info("kernels compiled in %.0f s; the next start finds them", seconds)
     if not _MAPS.exists():
         return
     advise = ctypes.CDLL(None).madvise

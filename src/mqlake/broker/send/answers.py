@@ -6,7 +6,7 @@ retry what they retry there; the remark begins with upstream's words and goes on
 
 from __future__ import annotations
 
-from mqlake.broker.busy import Busy
+from mqlake.broker.busy import BUSY, Busy
 from mqlake.broker.settings import BrokerSettings
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, Serialization, response
@@ -26,7 +26,7 @@ _REFUSED = {
         "service not available now.",
     ),
     PutStatus.OS_PAGE_CACHE_BUSY: (
-        ResponseCode.SYSTEM_BUSY,
+        BUSY,
         "[PC_SYNCHRONIZED]broker busy, start flow control for a while.",
     ),
     PutStatus.UNKNOWN_ERROR: (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"),
