@@ -27,6 +27,7 @@ from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.header import Header
+from mqlake.remoting.headers.pull import PullHeader
 from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.server import Handler, RemotingServer
 from mqlake.store.message_store import MessageStore
@@ -63,6 +64,7 @@ _TYPED: dict[int, type[Header]] = {
     RequestCode.SEND_MESSAGE: SendMessageHeader,
     RequestCode.SEND_MESSAGE_V2: SendMessageHeaderV2,
     RequestCode.SEND_BATCH_MESSAGE: SendMessageHeaderV2,
+    RequestCode.PULL_MESSAGE: PullHeader,
 }
 """Headers of requests that come so often that they are decoded together with their frames."""
 

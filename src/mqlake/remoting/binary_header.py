@@ -83,6 +83,33 @@ def _fields(data: bytes, at: int) -> tuple[dict[str, str], int]:
     end = at + length
     if end > len(data):
         raise FrameError(f"fields of {length} bytes end behind the binary header")
+    fields = _well_formed(data, at, end)
+    return (_checked(data, at, end) if fields is None else fields), end
+
+
+def _well_formed(data: bytes, at: int, end: int) -> dict[str, str] | None:
+    """Return the fields in data[at:end] if nothing is wrong with them, else None."""
+    fields: dict[str, str] = {}
+    length_at = _INT.unpack_from
+    try:
+        while at < end:
+            name_end = at + 2 + (data[at] << 8 | data[at + 1])
+            value_at = name_end + 4
+            name, at = data[at + 2 : name_end], value_at + length_at(data, name_end)[0]
+            if not value_at <= at <= end or len(name) > _MAX_NAME:
+                return None
+            fields[name.decode()] = data[value_at:at].decode()
+    except (IndexError, struct.error, UnicodeDecodeError):
+        return None
+    return fields
+
+
+def _checked(data: bytes, at: int, end: int) -> dict[str, str]:
+    """Return the fields in data[at:end], malformed texts replaced.
+
+    Raises:
+        FrameError: a length leads outside of the header, or of the fields.
+    """
     fields: dict[str, str] = {}
     while at < end:
         length, at = _length(data, at, _SHORT)
@@ -92,7 +119,7 @@ def _fields(data: bytes, at: int) -> tuple[dict[str, str], int]:
         at += length
     if at != end:
         raise FrameError("the last field of a binary header ends behind the fields")
-    return fields, end
+    return fields
 
 
 def _length(data: bytes, at: int, form: struct.Struct) -> tuple[int, int]:
