@@ -24,7 +24,7 @@ from benchmarks import (
     verify,
 )
 from benchmarks.bench import Bench, say
-from benchmarks.broker import stock_clients
+from benchmarks.broker import pipelined, start, stock_clients
 from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
 from benchmarks.page import page
@@ -45,9 +45,12 @@ MEASURES = {
     "spark_lookup": spark_source.measure_lookup,
     **live_store.MEASURES,
     "broker_clients": stock_clients.measure,
+    "broker_sends": pipelined.measure,
+    "broker_start": start.measure,
 }
 NEED_JAVA = {
     "broker_clients",
+    "broker_start",
     "key_lookup",
     "kafka_recover",
     "kafka_cold_start",

@@ -20,9 +20,9 @@ from mqlake.remoting.frames import encode
 from mqlake.remoting.headers.send import SendMessageHeaderV2
 
 _CHUNK = 1 << 18
-_SUCCESS = b'{"code":0,'
-_FRAMES = 1000
-_QUEUES = 4
+SUCCESS = b'{"code":0,'
+FRAMES = 1000
+QUEUES = 4
 
 
 @dataclass
@@ -59,7 +59,7 @@ class _Producer:
         """Send as many as the window has room for."""
         room = self.window - (self.sent - self.answered)
         if room > 0 and not self.unsent:
-            at = self.sent % _FRAMES
+            at = self.sent % FRAMES
             chosen = self.frames[at : at + room]
             self.unsent = b"".join(chosen)
             self.sent += len(chosen)
@@ -77,18 +77,18 @@ class _Producer:
         if not data:
             raise ConnectionError("the broker closed the connection")
         data = self.rest + data
-        found = data.count(_SUCCESS)
+        found = data.count(SUCCESS)
         # A whole answer is longer than this, so its beginning is counted once.
-        self.rest = data[len(data) - len(_SUCCESS) + 1 :]
+        self.rest = data[len(data) - len(SUCCESS) + 1 :]
         self.answered += found
 
 
 def run(load: Load) -> dict[str, float]:
     """Send for some seconds; return what was answered in them, and in all."""
     host, _, port = load.address.rpartition(":")
-    frames = _frames(load)
+    made = frames(load)
     producers = [
-        _Producer(socket.create_connection((host, int(port))), frames, load.window)
+        _Producer(socket.create_connection((host, int(port))), made, load.window)
         for _ in range(load.connections)
     ]
     with selectors.DefaultSelector() as selector:
@@ -129,17 +129,17 @@ def _drain(selector: selectors.BaseSelector, producers: list[_Producer]) -> None
             producer.send_rest()
 
 
-def _frames(load: Load) -> list[bytes]:
+def frames(load: Load) -> list[bytes]:
     """Return frames as a Java client makes them, with differing keys and queues."""
-    frames: list[bytes] = []
-    for number in range(_FRAMES):
+    made: list[bytes] = []
+    for number in range(FRAMES):
         properties = f"UNIQ_KEY\x017F0000010A2B18B4AAC2{number:012X}\x02WAIT\x01true\x02"
         header = SendMessageHeaderV2(
             producer_group="load",
             topic=load.topic,
             default_topic="TBW102",
-            default_topic_queue_nums=_QUEUES,
-            queue_id=number % _QUEUES,
+            default_topic_queue_nums=QUEUES,
+            queue_id=number % QUEUES,
             sys_flag=0,
             born_timestamp=time.time_ns() // 1_000_000,
             flag=0,
@@ -150,8 +150,8 @@ def _frames(load: Load) -> list[bytes]:
         )
         command = request(RequestCode.SEND_MESSAGE_V2, header, bytes(load.size))
         command.opaque, command.language, command.version = number, "JAVA", 477
-        frames.append(encode(command))
-    return frames
+        made.append(encode(command))
+    return made
 
 
 def main() -> None:

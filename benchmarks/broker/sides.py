@@ -28,10 +28,12 @@ class Side(Protocol):
 
     Attributes:
         names: address of its name server.
+        broker: its own address.
         process_id: of the process that is the broker.
     """
 
     names: str
+    broker: str
 
     @property
     def process_id(self) -> int: ...
@@ -60,7 +62,7 @@ class MqlakeBroker:
     def __init__(self, directory: Path, **settings: str) -> None:
         directory.mkdir()
         port, names = free_port(-2), free_port()
-        self.address, self.names = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
+        self.broker, self.names = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
         words = [f"--store={directory / 'store'}", f"--port={port}", f"--namesrv-port={names}"]
         for name, value in (SETTINGS | {"brokerIP1": "127.0.0.1"} | settings).items():
             words += ["--set", f"{name}={value}"]
@@ -101,3 +103,10 @@ def resident(process_id: int) -> int:
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
     return sum(int(values[name].split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
+
+
+def whole_resident(process_id: int) -> int:
+    """Return the memory of a process in bytes, with pages of files."""
+    return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf(
+        "SC_PAGE_SIZE"
+    )

@@ -1,0 +1,81 @@
+"""How many sends a second one core answers, with a load generator that is not the limit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from benchmarks.bench import Bench, remove, say
+from benchmarks.broker.load import QUEUES, Load, run
+from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
+from benchmarks.results import Bar, Section, Series
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.command import request
+from mqlake.remoting.header import Header
+
+SECONDS = 10.0
+WANTED = 80_000
+SIZES = {"128 B": 128, "1 KiB": 1024}
+
+METHOD = """\
+Sends as the Java client makes them (SEND_MESSAGE_V2, JSON headers, keys and properties), encoded
+beforehand, over {connections} connections with {window} in flight on each; broker and load
+generator on one core each. Topics have {queues} queues, `ASYNC_FLUSH`. Every send must be answered
+with SUCCESS, and a second after the last one the queues must hold all of them."""
+
+
+class _MaxOffset(Header):
+    topic: str
+    queue_id: int
+
+
+class _Offset(Header):
+    offset: int
+
+
+def measure(bench: Bench) -> Section:
+    """Send messages of each size for some seconds, several times."""
+    cores = sorted(os.sched_getaffinity(0))
+    series: list[Series] = []
+    remarks: list[str] = []
+    for title, size in SIZES.items():
+        home = bench.directory / f"broker-pipelined-{size}"
+        broker = MqlakeBroker(home)
+        rates: list[float] = []
+        try:
+            os.sched_setaffinity(broker.process_id, cores[:1])
+            os.sched_setaffinity(0, cores[1:] or cores)
+            for number in range(bench.repetitions):
+                load = Load(broker.broker, size=size, seconds=SECONDS, topic=f"Load{number}")
+                cpu = cpu_seconds(broker.process_id)
+                found = run(load)
+                cpu = (cpu_seconds(broker.process_id) - cpu) / found["total"] * 1e6
+                asyncio.run(_check(load, int(found["total"])))
+                rates.append(found["rate"])
+                say(f" {title}: {found['rate']:.0f} sends a second, {cpu:.1f} µs of CPU each")
+        finally:
+            os.sched_setaffinity(0, cores)
+            broker.stop()
+            remove(home)
+        series.append(Series(title, "s", [1e6 / rate for rate in rates], {"messages": 1_000_000}))
+    bars = [
+        Bar(f"{one.name}: sends a second", "≥", WANTED, 1e6 / one.median, "a second")
+        for one in series
+    ]
+    method = METHOD.format(connections=Load.connections, window=Load.window, queues=QUEUES)
+    return Section("broker_sends", "Broker: sends on one core", method, series, bars, remarks)
+
+
+async def _check(load: Load, sent: int) -> None:
+    """Raise unless the queues hold everything that was sent."""
+    await asyncio.sleep(1)
+    client = RemotingClient()
+    there = 0
+    for queue_id in range(QUEUES):
+        header = _MaxOffset(topic=load.topic, queue_id=queue_id)
+        answer = await client.call(load.address, request(RequestCode.GET_MAX_OFFSET, header))
+        there += answer.header(_Offset).offset
+    await client.close()
+    if there != sent:
+        raise RuntimeError(f"{sent} sends were acknowledged, the queues hold {there}")
