@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from mqlake.cli.commands import admin as admin_commands
 from mqlake.cli.commands import (
     broker,
     convert,
@@ -28,6 +29,7 @@ from mqlake.cli.commands import (
     verify,
 )
 from mqlake.cli.commands import kafka as kafka_commands
+from mqlake.cli.commands.admin.commands import COMMANDS as ADMIN_COMMANDS
 from mqlake.cli.commands.kafka import dump, lookup, rebuild_index, recover
 from mqlake.cli.commands.kafka import inspect as inspect_kafka
 from mqlake.cli.commands.kafka import verify as verify_kafka
@@ -94,6 +96,10 @@ for _program_or_group, _commands in ((app, COMMANDS), (kafka, KAFKA_COMMANDS)):
         _function = getattr(_module, _name.replace("-", "_"))
         _program_or_group.command(_name, epilog=_examples(_module.EXAMPLES))(_function)
 app.add_typer(kafka, name="kafka")
+admin = typer.Typer(rich_markup_mode=None, help=admin_commands.SUMMARY)
+for _name, _function in ADMIN_COMMANDS.items():
+    admin.command(_name)(_function)
+app.add_typer(admin, name="admin")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -128,9 +134,10 @@ def _reason(error: Exception, arguments: Sequence[str]) -> str:
 
 def _help_for(arguments: Sequence[str]) -> str:
     first, *others = arguments or [""]
-    if first == "kafka":
-        name = next((argument for argument in others if argument in KAFKA_COMMANDS), None)
-        return f"mqlake kafka {name} --help" if name else "mqlake kafka --help"
+    groups = {"kafka": KAFKA_COMMANDS, "admin": ADMIN_COMMANDS}
+    if first in groups:
+        name = next((argument for argument in others if argument in groups[first]), None)
+        return f"mqlake {first} {name} --help" if name else f"mqlake {first} --help"
     name = next((argument for argument in arguments if argument in COMMANDS), None)
     return f"mqlake {name} --help" if name else "mqlake --help"
 

@@ -21,8 +21,8 @@ HEAD = """\
 *For everyone who runs `mqlake` in a shell or from a program.
 Made by `python -m mqlake.cli.reference > docs/cli.md`; do not edit.*
 
-`broker` and `namesrv` serve until they are stopped. Every other command but those of `mqlake kafka`
-takes a store directory, the one that holds `commitlog/`. Reading never changes a byte of it; only
+`broker` and `namesrv` serve until they are stopped; `admin` talks to them. Every other command but
+those of `mqlake kafka` takes a store directory, the one that holds `commitlog/`. Reading never changes a byte of it; only
 `rebuild` without `--out` writes into it, and only the files that RocketMQ derives from the commit
 log.
 
@@ -39,6 +39,11 @@ With `--json`, stdout has one JSON object on one line and nothing else. Times ar
 `MQLAKE_DEBUG=1` shows the traceback of an error.
 """
 
+ADMIN_HEAD = """\
+The everyday commands of RocketMQ's `mqadmin`, under their names and with their options, against any
+name server and broker: see [admin.md](admin.md). Each has `--json`, and says more with `--help`.
+"""
+
 KAFKA_HEAD = """\
 The same for Apache Kafka: every command takes a segment's `.log` file, the directory of a
 partition, or a whole log directory. Only `rebuild-index` and `recover` change anything.
@@ -51,6 +56,7 @@ def page() -> str:
     parts = [HEAD, _help([])]
     for name, module in COMMANDS.items():
         parts += [f"## mqlake {name}\n", f"{module.__doc__}", _help([name])]
+    parts += ["## mqlake admin\n", ADMIN_HEAD, _help(["admin"])]
     parts += ["## mqlake kafka\n", KAFKA_HEAD, _help(["kafka"])]
     for name, module in KAFKA_COMMANDS.items():
         parts += [f"### mqlake kafka {name}\n", f"{module.__doc__}", _help(["kafka", name])]

@@ -1,0 +1,145 @@
+"""Brokers: which there are, what they say of themselves, their settings, their cleaning up."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mqlake.admin.admin import Admin, Broker
+from mqlake.admin.groups import QueueProgress
+from mqlake.admin.topics import Changed
+from mqlake.remoting.bodies.route import KVTable
+from mqlake.remoting.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
+from mqlake.remoting.body import decode_body
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.headers.admin import BrokerConsumeStatsHeader
+from mqlake.store.settings import parse_properties
+
+
+class BrokerRow(msgspec.Struct, rename="camel"):
+    """A broker: rates in messages a second, totals since its start, the disk's use in percent."""
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+    version: str
+    in_tps: float
+    out_tps: float
+    in_total: int
+    out_total: int
+    disk_percent: float
+
+
+class GroupQueueProgress(QueueProgress, rename="camel"):
+    """Where a group stands in a queue, and which group."""
+
+    group: str = ""
+
+
+async def clusters(admin: Admin) -> list[BrokerRow]:
+    """Return all brokers with what they say of themselves."""
+    table = (await admin.cluster_info()).broker_addr_table
+    found: list[BrokerRow] = []
+    for data in sorted(table.values(), key=lambda each: (each.cluster, each.broker_name)):
+        for broker_id, address in sorted(data.broker_addrs.items()):
+            facts = await status(admin, address)
+            found.append(
+                BrokerRow(
+                    data.cluster,
+                    data.broker_name,
+                    broker_id,
+                    address,
+                    facts.get("brokerVersionDesc", ""),
+                    _first_rate(facts.get("putTps")),
+                    _first_rate(facts.get("getTransferredTps")),
+                    int(facts.get("msgPutTotalTodayNow", 0)),
+                    int(facts.get("msgGetTotalTodayNow", 0)),
+                    round(100 * float(facts.get("commitLogDiskRatio", 0)), 1),
+                )
+            )
+    return found
+
+
+def _first_rate(text: str | None) -> float:
+    words = (text or "").split()
+    return round(float(words[0]), 2) if words else 0.0
+
+
+async def status(admin: Admin, address: str) -> dict[str, str]:
+    """Return what a broker says of itself, by RocketMQ's names."""
+    answer = await admin.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
+    return decode_body(KVTable, answer.body).table
+
+
+async def status_of(admin: Admin, broker: str) -> dict[str, str]:
+    """Return what a broker says of itself; `broker` is its name or address."""
+    return await status(admin, (await admin.broker(broker)).address)
+
+
+async def config(admin: Admin, broker: str) -> dict[str, str]:
+    """Return a broker's settings."""
+    address = (await admin.broker(broker)).address
+    answer = await admin.ask(address, RequestCode.GET_BROKER_CONFIG)
+    return parse_properties(bytes(answer.body).decode("utf-8", "replace"))
+
+
+async def update_config(
+    admin: Admin, name: str, value: str, cluster: str | None, broker: str | None
+) -> list[Changed]:
+    """Change a setting of one broker, or of all of a cluster."""
+    body = f"{name}={value}\n".encode()
+    return await _tell(admin, RequestCode.UPDATE_BROKER_CONFIG, cluster, broker, body)
+
+
+async def _tell(
+    admin: Admin, code: RequestCode, cluster: str | None, broker: str | None, body: bytes = b""
+) -> list[Changed]:
+    found: list[Broker] = await admin.brokers(cluster, broker)
+    for each in found:
+        await admin.ask(each.address, code, body=body)
+    return [Changed(each.name, each.address) for each in found]
+
+
+async def clean_queues(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
+    """Have files of queues removed that point before the log's start."""
+    return await _tell(admin, RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, cluster, broker)
+
+
+async def clean_topics(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
+    """Have queues removed whose topics are gone."""
+    return await _tell(admin, RequestCode.CLEAN_UNUSED_TOPIC, cluster, broker)
+
+
+async def delete_expired(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
+    """Have expired files of the commit log removed, whatever the hour."""
+    return await _tell(admin, RequestCode.DELETE_EXPIRED_COMMITLOG, cluster, broker)
+
+
+async def consume_stats(admin: Admin, broker: str) -> list[GroupQueueProgress]:
+    """Return where all groups stand in all queues of a broker."""
+    address = (await admin.broker(broker)).address
+    header = BrokerConsumeStatsHeader()
+    answer = await admin.ask(address, RequestCode.GET_BROKER_CONSUME_STATS, header)
+    return [
+        GroupQueueProgress(
+            queue.topic,
+            queue.broker_name,
+            queue.queue_id,
+            at.broker_offset,
+            at.consumer_offset,
+            at.lag,
+            at.in_flight,
+            at.last_timestamp,
+            group,
+        )
+        for group, every in sorted(BrokerConsumeStats.decode(answer.body).groups.items())
+        for stats in every
+        for queue, at in stats.offset_table.items()
+    ]
+
+
+async def ha_status(admin: Admin, broker: str) -> HaRuntimeInfo:
+    """Return how far a broker's log and its slaves are."""
+    address = (await admin.broker(broker)).address
+    answer = await admin.ask(address, RequestCode.GET_BROKER_HA_STATUS)
+    return decode_body(HaRuntimeInfo, answer.body)

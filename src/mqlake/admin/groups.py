@@ -1,0 +1,279 @@
+"""Consumer groups: how far they are, who is in them; make, change and remove them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mqlake.admin.admin import Admin
+from mqlake.admin.topics import Changed, names
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.remoting.bodies.connections import (
+    ConsumerConnections,
+    ProducerConnections,
+    ProducerTable,
+)
+from mqlake.remoting.bodies.groups import encode_group
+from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.bodies.stats import ConsumeStats, OffsetWrapper
+from mqlake.remoting.body import decode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.admin import (
+    ConsumerConnectionsHeader,
+    ConsumeStatsHeader,
+    DeleteGroupHeader,
+    GroupNameHeader,
+    ProducerConnectionsHeader,
+)
+
+RETRY_PREFIX = "%RETRY%"
+
+
+class QueueProgress(msgspec.Struct, rename="camel"):
+    """Where a group stands in a queue.
+
+    Attributes:
+        lag, in_flight: messages that it has not consumed; that it has pulled and not consumed.
+        last_consumed: store time of the last message consumed, milliseconds, 0 for none.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+    lag: int
+    in_flight: int
+    last_consumed: int
+
+
+class GroupProgress(msgspec.Struct, rename="camel"):
+    """How a group is doing: consumers that are connected, messages a second, messages to go."""
+
+    group: str
+    consumers: int
+    consume_type: str
+    message_model: str
+    tps: float
+    lag: int
+
+
+class Member(msgspec.Struct, rename="camel"):
+    """A client of a group."""
+
+    client_id: str
+    address: str
+    language: str
+    version: int
+
+
+class Subscribed(msgspec.Struct, rename="camel"):
+    """What a group subscribes to."""
+
+    topic: str
+    expression: str
+    expression_type: str
+
+
+class Connections(msgspec.Struct, rename="camel"):
+    """Who is in a group of consumers, and how it consumes."""
+
+    members: list[Member]
+    subscriptions: list[Subscribed]
+    consume_type: str
+    message_model: str
+    consume_from_where: str
+
+
+async def progress(admin: Admin, group: str, topic: str | None = None) -> list[QueueProgress]:
+    """Return where a group stands, in one topic or in all that it reads."""
+    stats = await _stats(admin, group, topic)
+    rows = [_row(queue, at) for queue, at in stats.offset_table.items()]
+    return sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id))
+
+
+async def _stats(admin: Admin, group: str, topic: str | None) -> ConsumeStats:
+    header = ConsumeStatsHeader(consumer_group=group, topic=topic)
+    whole = ConsumeStats()
+    for broker in await admin.brokers_of(RETRY_PREFIX + group):
+        answer = await admin.ask(broker.address, RequestCode.GET_CONSUME_STATS, header)
+        stats = ConsumeStats.decode(answer.body)
+        whole.offset_table |= stats.offset_table
+        whole.consume_tps += stats.consume_tps
+    return whole
+
+
+async def progress_on(admin: Admin, group: str, topic: str | None = None) -> list[QueueProgress]:
+    """Return what `progress` does, of a group that may have no retry topic yet."""
+    header = ConsumeStatsHeader(consumer_group=group, topic=topic)
+    table: dict[MessageQueue, OffsetWrapper] = {}
+    for broker in await admin.brokers():
+        answer = await admin.ask(broker.address, RequestCode.GET_CONSUME_STATS, header)
+        table |= ConsumeStats.decode(answer.body).offset_table
+    rows = [_row(queue, at) for queue, at in table.items()]
+    return sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id))
+
+
+def _row(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
+    return QueueProgress(
+        queue.topic,
+        queue.broker_name,
+        queue.queue_id,
+        at.broker_offset,
+        at.consumer_offset,
+        at.lag,
+        at.in_flight,
+        at.last_timestamp,
+    )
+
+
+async def all_progress(admin: Admin) -> list[GroupProgress]:
+    """Return how all groups are doing that have a retry topic."""
+    found: list[GroupProgress] = []
+    for topic in await names(admin):
+        if not topic.startswith(RETRY_PREFIX):
+            continue
+        group = topic.removeprefix(RETRY_PREFIX)
+        stats = await _stats(admin, group, None)
+        try:
+            online = await connections(admin, group)
+        except RemotingError as error:
+            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+            online = Connections([], [], "", "", "")
+        found.append(
+            GroupProgress(
+                group,
+                len(online.members),
+                online.consume_type,
+                online.message_model,
+                stats.consume_tps,
+                stats.lag,
+            )
+        )
+    return found
+
+
+async def connections(admin: Admin, group: str) -> Connections:
+    """Return who is in a group of consumers.
+
+    Raises:
+        RemotingError: CONSUMER_NOT_ONLINE where nobody is.
+    """
+    header = ConsumerConnectionsHeader(consumer_group=group)
+    members: dict[str, Member] = {}
+    found = ConsumerConnections()
+    failure: RemotingError | None = None
+    for broker in await admin.brokers_of(RETRY_PREFIX + group):
+        try:
+            code = RequestCode.GET_CONSUMER_CONNECTION_LIST
+            answer = await admin.ask(broker.address, code, header)
+        except RemotingError as error:
+            failure = error
+            continue
+        found = decode_body(ConsumerConnections, answer.body)
+        for each in found.connection_set:
+            members[each.client_id] = Member(
+                each.client_id, each.client_addr, each.language, each.version
+            )
+    if not members:
+        reason = f"the consumer group[{group}] not online"
+        raise failure or RemotingError(ResponseCode.CONSUMER_NOT_ONLINE, reason)
+    subscriptions = [
+        Subscribed(each.topic, each.sub_string, each.expression_type or "TAG")
+        for each in found.subscription_table.values()
+    ]
+    return Connections(
+        list(members.values()),
+        sorted(subscriptions, key=lambda each: each.topic),
+        found.consume_type,
+        found.message_model,
+        found.consume_from_where,
+    )
+
+
+async def producer_connections(admin: Admin, group: str, topic: str) -> list[Member]:
+    """Return who is in a group of producers that sends to a topic."""
+    header = ProducerConnectionsHeader(producer_group=group)
+    brokers = await admin.brokers_of(topic)
+    code = RequestCode.GET_PRODUCER_CONNECTION_LIST
+    answer = await admin.ask(brokers[0].address, code, header)
+    return [
+        Member(each.client_id, each.client_addr, each.language, each.version)
+        for each in decode_body(ProducerConnections, answer.body).connection_set
+    ]
+
+
+class ProducerMember(msgspec.Struct, rename="camel"):
+    """A producer that is connected to a broker."""
+
+    group: str
+    client_id: str
+    address: str
+    language: str
+    version: int
+    last_heartbeat: int
+
+
+async def producers(admin: Admin, broker: str) -> list[ProducerMember]:
+    """Return all producers that are connected to a broker."""
+    address = (await admin.broker(broker)).address
+    answer = await admin.ask(address, RequestCode.GET_ALL_PRODUCER_INFO)
+    return [
+        ProducerMember(
+            group,
+            each.client_id,
+            each.remote_ip.lstrip("/"),
+            each.language,
+            each.version,
+            each.last_update_timestamp,
+        )
+        for group, members in sorted(decode_body(ProducerTable, answer.body).data.items())
+        for each in members
+    ]
+
+
+async def update(
+    admin: Admin, group: SubscriptionGroup, cluster: str | None, broker: str | None
+) -> list[Changed]:
+    """Make or change a group on one broker, or on all of a cluster."""
+    changed: list[Changed] = []
+    for found in await admin.brokers(cluster, broker):
+        code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+        await admin.ask(found.address, code, body=encode_group(group))
+        changed.append(Changed(found.name, found.address))
+    return changed
+
+
+async def delete(
+    admin: Admin, group: str, cluster: str | None, broker: str | None, *, clean_offset: bool
+) -> list[Changed]:
+    """Remove a group from one broker, or from all of a cluster.
+
+    Args:
+        clean_offset: and where it stands.
+    """
+    header = DeleteGroupHeader(group_name=group, clean_offset=clean_offset)
+    changed: list[Changed] = []
+    for found in await admin.brokers(cluster, broker):
+        await admin.ask(found.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
+        changed.append(Changed(found.name, found.address))
+    return changed
+
+
+async def config(admin: Admin, group: str) -> dict[str, dict[str, Any]]:
+    """Return a group's settings on each broker that has it, by the broker's name."""
+    header = GroupNameHeader(group=group)
+    found: dict[str, dict[str, Any]] = {}
+    for broker in await admin.brokers():
+        try:
+            code = RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG
+            answer = await admin.ask(broker.address, code, header)
+        except RemotingError as error:
+            if error.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+                raise
+            continue
+        found[broker.name] = decode_body(dict[str, Any], answer.body)
+    return found

@@ -1,0 +1,251 @@
+"""Messages: look them up, read queues, send one."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from mqlake.admin.admin import Admin, Broker
+from mqlake.admin.topics import status
+from mqlake.errors import FormatError, MqlakeError
+from mqlake.formats import record
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT, encode_pairs
+from mqlake.formats.record import Record
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Body
+from mqlake.remoting.errors import ConnectionFailedError, RemotingError
+from mqlake.remoting.headers.offsets import OffsetHeader, SearchOffsetHeader
+from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
+from mqlake.remoting.headers.query import QueryMessageHeader, ViewMessageHeader
+from mqlake.remoting.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
+
+_GROUP = "TOOLS_CONSUMER"
+_PRODUCERS = "TOOLS_PRODUCER"
+_AT_ONCE = 32
+_FOREVER = 2**63 - 1
+_UNIQUE, _KEY = "U", "K"
+
+
+async def by_id(admin: Admin, message_id: str) -> Record:
+    """Return the message with an offset message id; it names the broker.
+
+    Raises:
+        FormatError: this is no such id.
+        RemotingError: there is no such message.
+    """
+    host, offset = decode_message_id(message_id)
+    answer = await admin.ask(host, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(offset=offset))
+    return record.decode(answer.body)
+
+
+async def by_any_id(admin: Admin, topic: str | None, message_id: str) -> list[Record]:
+    """Return the message with an id that its producer made, or else with an offset id.
+
+    Args:
+        topic: without it, the id is taken for an offset id.
+    """
+    found = await by_unique_key(admin, topic, message_id) if topic else None
+    if found is None:
+        try:
+            found = await by_id(admin, message_id)
+        except (RemotingError, ConnectionFailedError):
+            # The id names no broker that has the message.
+            return []
+    return [found]
+
+
+async def by_key(
+    admin: Admin,
+    topic: str,
+    key: str,
+    most: int = 64,
+    begin: int = 0,
+    end: int = _FOREVER,
+    index_type: str = _KEY,
+) -> list[Record]:
+    """Return the messages of a topic with a key, oldest first.
+
+    Args:
+        begin, end: store times in milliseconds.
+        index_type: "T" for a tag, "U" for a unique key.
+    """
+    header = QueryMessageHeader(
+        topic=topic,
+        key=key,
+        max_num=most,
+        begin_timestamp=begin,
+        end_timestamp=end,
+        index_type=index_type,
+        is_unique_key=index_type == _UNIQUE,
+    )
+    found: list[Record] = []
+    for broker in await admin.brokers_of(topic):
+        try:
+            answer = await admin.ask(broker.address, RequestCode.QUERY_MESSAGE, header)
+        except RemotingError as error:
+            if error.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+            continue
+        found += _decode(answer.body)
+    return sorted(found, key=lambda each: each.store_timestamp)
+
+
+async def by_unique_key(admin: Admin, topic: str, key: str) -> Record | None:
+    """Return the message whose id its producer made, None where there is none."""
+    found = await by_key(admin, topic, key, 1, index_type=_UNIQUE)
+    return found[0] if found else None
+
+
+async def read(
+    admin: Admin,
+    broker: Broker,
+    topic: str,
+    queue_id: int,
+    offset: int,
+    most: int,
+    tags: str = "*",
+) -> list[Record]:
+    """Return messages of a queue from a queue offset on, at most so many."""
+    found: list[Record] = []
+    while len(found) < most:
+        header = PullHeader(
+            consumer_group=_GROUP,
+            topic=topic,
+            queue_id=queue_id,
+            queue_offset=offset,
+            max_msg_nums=min(most - len(found), _AT_ONCE),
+            sys_flag=HAS_SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_millis=0,
+            sub_version=0,
+            subscription=tags,
+            expression_type="TAG",
+        )
+        answer = await admin.request(broker.address, RequestCode.PULL_MESSAGE, header)
+        if answer.code == ResponseCode.PULL_NOT_FOUND:
+            break
+        if answer.code not in _GOES_ON:
+            raise RemotingError(answer.code, answer.remark or f"{broker.address}: {answer.code}")
+        following = answer.header(PullAnswerHeader).next_begin_offset
+        found += _decode(answer.body)
+        if following <= offset:
+            break
+        offset = following
+    return found
+
+
+_GOES_ON = frozenset(
+    (
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_OFFSET_MOVED,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+    )
+)
+"""Codes of answers that say where to read on."""
+
+
+async def of_queues(
+    admin: Admin,
+    topic: str,
+    broker: str | None,
+    queue_id: int | None,
+    offset: int,
+    most: int,
+    tags: str = "*",
+) -> list[Record]:
+    """Return messages of all queues of a topic from a queue offset on, at most so many of each.
+
+    Args:
+        broker, queue_id: only of this broker, only of this queue.
+    """
+    found: list[Record] = []
+    for queue in await status(admin, topic):
+        if broker in (None, queue.broker_name) and queue_id in (None, queue.queue_id):
+            at = await admin.broker(queue.broker_name)
+            start = max(offset, queue.min_offset)
+            found += await read(admin, at, topic, queue.queue_id, start, most, tags)
+    return found
+
+
+async def of_topic(
+    admin: Admin, topic: str, tags: str, begin: int | None, end: int | None, most: int
+) -> list[Record]:
+    """Return the messages of a topic by store time, at most so many, queue by queue.
+
+    Args:
+        begin, end: store times in milliseconds between which they are.
+    """
+    found: list[Record] = []
+    for queue in await status(admin, topic):
+        at = await admin.broker(queue.broker_name)
+        offset = queue.min_offset
+        if begin is not None:
+            header = SearchOffsetHeader(topic=topic, queue_id=queue.queue_id, timestamp=begin)
+            answer = await admin.ask(at.address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+            offset = answer.header(OffsetHeader).offset
+        rest = most - len(found)
+        records = await read(admin, at, topic, queue.queue_id, offset, rest, tags) if rest else []
+        found += [each for each in records if end is None or each.store_timestamp <= end]
+    return found
+
+
+async def by_offset(admin: Admin, topic: str, broker: str, queue_id: int, offset: int) -> Record:
+    """Return the message at a queue offset.
+
+    Raises:
+        MqlakeError: there is none.
+    """
+    found = await read(admin, await admin.broker(broker), topic, queue_id, offset, 1)
+    if not found or found[0].queue_offset != offset:
+        raise MqlakeError(f"no message at offset {offset} of queue {queue_id} of {topic}")
+    return found[0]
+
+
+async def send(
+    admin: Admin,
+    topic: str,
+    body: bytes,
+    *,
+    keys: str | None = None,
+    tags: str | None = None,
+    broker: str | None = None,
+    queue_id: int = -1,
+) -> SendMessageResponseHeader:
+    """Send a message to a topic, to any of its brokers and queues unless it is said which.
+
+    Raises:
+        RemotingError: the broker refuses, or no broker has the topic.
+    """
+    found = await admin.broker(broker) if broker else (await admin.brokers_of(topic))[0]
+    pairs = {name: value for name, value in ((KEYS, keys), (TAGS, tags)) if value}
+    pairs |= {UNIQ_KEY: os.urandom(16).hex().upper(), WAIT: "true"}
+    header = SendMessageHeaderV2(
+        producer_group=_PRODUCERS,
+        topic=topic,
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=queue_id,
+        sys_flag=0,
+        born_timestamp=time.time_ns() // 1_000_000,
+        flag=0,
+        properties=encode_pairs(pairs).decode(),
+        reconsume_times=0,
+        unit_mode=False,
+        batch=False,
+    )
+    answer = await admin.ask(found.address, RequestCode.SEND_MESSAGE_V2, header, body)
+    return answer.header(SendMessageResponseHeader)
+
+
+def _decode(body: Body) -> list[Record]:
+    """Return the messages that stand in a body one after the other."""
+    found: list[Record] = []
+    view, at = memoryview(body), 0
+    while at < len(view):
+        try:
+            found.append(record.decode(view, at))
+        except FormatError as error:
+            raise MqlakeError(f"byte {at} of what the broker answered: {error}") from None
+        at += found[-1].size
+    return found

@@ -1,0 +1,50 @@
+"""Let groups go on elsewhere."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mqlake.admin.admin import Admin
+from mqlake.remoting.bodies.stats import ResetOffsets
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.headers.admin import CloneOffsetHeader, ResetOffsetHeader
+
+TO_THE_END = -1
+
+
+class ResetOffset(msgspec.Struct, rename="camel"):
+    """The offset at which a group goes on in a queue."""
+
+    broker_name: str
+    queue_id: int
+    offset: int
+
+
+async def reset(admin: Admin, group: str, topic: str, timestamp: int) -> list[ResetOffset]:
+    """Let a group go on at the first messages of a store time.
+
+    Args:
+        timestamp: milliseconds, or `TO_THE_END` to skip what it has not consumed.
+    """
+    header = ResetOffsetHeader(topic=topic, group=group, timestamp=timestamp, is_force=True)
+    found: list[ResetOffset] = []
+    for broker in await admin.brokers_of(topic):
+        code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
+        answer = await admin.ask(broker.address, code, header)
+        for queue, offset in ResetOffsets.decode(answer.body).offset_table.items():
+            found.append(ResetOffset(queue.broker_name, queue.queue_id, offset))
+    return sorted(found, key=lambda each: (each.broker_name, each.queue_id))
+
+
+async def clone(
+    admin: Admin, source: str, target: str, topic: str | None, *, offline: bool
+) -> None:
+    """Let a group stand where another one stands.
+
+    Args:
+        offline: in topics, too, that the source does not subscribe to now.
+    """
+    header = CloneOffsetHeader(src_group=source, dest_group=target, topic=topic, offline=offline)
+    brokers = await admin.brokers_of(topic) if topic else await admin.brokers()
+    for broker in brokers:
+        await admin.ask(broker.address, RequestCode.CLONE_GROUP_OFFSET, header)

@@ -1,0 +1,219 @@
+"""Topics: which there are, where, how far their queues are; make, change and remove them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mqlake.admin.admin import Admin
+from mqlake.formats.config.topics import Topic
+from mqlake.remoting.bodies.connections import GroupList
+from mqlake.remoting.bodies.route import TopicList, TopicRouteData
+from mqlake.remoting.bodies.stats import BrokerStats, TopicStats
+from mqlake.remoting.body import decode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.headers.admin import CreateTopicHeader, StatsHeader, TopicNameHeader
+from mqlake.remoting.headers.namesrv import DeleteTopicInNamesrvHeader
+
+_DEFAULT_TOPIC = "TBW102"
+_OF_GROUPS = ("%RETRY%", "%DLQ%")
+
+
+class QueueStatus(msgspec.Struct, rename="camel"):
+    """A queue's offsets, and the store time of its last message (milliseconds, 0 for none)."""
+
+    broker_name: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    last_updated: int
+
+
+class TopicRate(msgspec.Struct, rename="camel"):
+    """What goes through a topic: messages a second, and in the last day; `group` may be ""."""
+
+    topic: str
+    group: str
+    in_tps: float
+    out_tps: float
+    in_messages: int
+    out_messages: int
+
+
+class Place(msgspec.Struct, rename="camel"):
+    """Where a broker is; id 0 is the master's."""
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+
+
+class Changed(msgspec.Struct, rename="camel"):
+    """Where something was changed."""
+
+    broker_name: str
+    address: str
+
+
+async def names(admin: Admin) -> list[str]:
+    """Return the names of all topics."""
+    answer = await admin.ask_names(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+    return sorted(decode_body(TopicList, answer.body).topic_list)
+
+
+class Consumed(msgspec.Struct, rename="camel"):
+    """A topic on a cluster, and a group that consumes it, "" for none."""
+
+    cluster: str
+    topic: str
+    group: str
+
+
+async def consumed(admin: Admin) -> list[Consumed]:
+    """Return all topics but those of groups, with clusters and groups."""
+    return [
+        Consumed(cluster, topic, group)
+        for topic in await names(admin)
+        if not topic.startswith(_OF_GROUPS)
+        for cluster in await clusters(admin, topic)
+        for group in await groups(admin, topic) or [""]
+    ]
+
+
+def places(route: TopicRouteData) -> list[Place]:
+    """Return the brokers of a route."""
+    return [
+        Place(data.cluster, data.broker_name, broker_id, address)
+        for data in route.broker_datas
+        for broker_id, address in sorted(data.broker_addrs.items())
+    ]
+
+
+async def clusters(admin: Admin, topic: str) -> list[str]:
+    """Return the clusters that have a topic."""
+    return sorted({broker.cluster for broker in await admin.brokers_of(topic)})
+
+
+async def status(admin: Admin, topic: str) -> list[QueueStatus]:
+    """Return where the queues of a topic stand."""
+    found: list[QueueStatus] = []
+    for broker in await admin.brokers_of(topic):
+        header = TopicNameHeader(topic=topic)
+        answer = await admin.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, header)
+        for queue, at in TopicStats.decode(answer.body).offset_table.items():
+            found.append(
+                QueueStatus(
+                    queue.broker_name,
+                    queue.queue_id,
+                    at.min_offset,
+                    at.max_offset,
+                    at.last_update_timestamp,
+                )
+            )
+    return sorted(found, key=lambda each: (each.broker_name, each.queue_id))
+
+
+async def config(admin: Admin, topic: str, address: str) -> Topic:
+    """Return a topic's settings on one broker."""
+    header = TopicNameHeader(topic=topic)
+    answer = await admin.ask(address, RequestCode.GET_TOPIC_CONFIG, header)
+    return decode_body(Topic, answer.body)
+
+
+async def update(
+    admin: Admin, topic: Topic, cluster: str | None, broker: str | None, attributes: str = ""
+) -> list[Changed]:
+    """Make or change a topic on one broker, or on all of a cluster.
+
+    Args:
+        attributes: changes such as "+message.type=FIFO,-message.type".
+    """
+    header = CreateTopicHeader(
+        topic=topic.topic_name,
+        read_queue_nums=topic.read_queue_nums,
+        write_queue_nums=topic.write_queue_nums,
+        perm=topic.perm,
+        topic_filter_type=topic.topic_filter_type,
+        default_topic=_DEFAULT_TOPIC,
+        topic_sys_flag=topic.topic_sys_flag,
+        order=topic.order,
+        attributes=attributes or None,
+    )
+    changed: list[Changed] = []
+    for found in await admin.brokers(cluster, broker):
+        await admin.ask(found.address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        changed.append(Changed(found.name, found.address))
+    return changed
+
+
+async def permit(
+    admin: Admin, topic: str, permission: int, cluster: str | None, broker: str | None
+) -> list[Changed]:
+    """Change a topic's permission on the brokers of a cluster, or on one, and nothing else."""
+    changed: list[Changed] = []
+    for found in await admin.brokers(cluster, broker):
+        old = await config(admin, topic, found.address)
+        wanted = msgspec.structs.replace(old, perm=permission)
+        changed += await update(admin, wanted, None, found.address)
+    return changed
+
+
+async def delete(admin: Admin, topic: str, cluster: str) -> list[Changed]:
+    """Remove a topic from the brokers of a cluster, then from the name servers."""
+    changed: list[Changed] = []
+    for found in await admin.brokers(cluster):
+        header = TopicNameHeader(topic=topic)
+        await admin.ask(found.address, RequestCode.DELETE_TOPIC_IN_BROKER, header)
+        changed.append(Changed(found.name, found.address))
+    of_names = DeleteTopicInNamesrvHeader(topic=topic, cluster_name=cluster)
+    await admin.tell_names(RequestCode.DELETE_TOPIC_IN_NAMESRV, of_names)
+    return changed
+
+
+async def groups(admin: Admin, topic: str) -> list[str]:
+    """Return the groups that consume a topic, or have."""
+    found: set[str] = set()
+    for broker in await admin.brokers_of(topic):
+        header = TopicNameHeader(topic=topic)
+        answer = await admin.ask(broker.address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
+        found.update(decode_body(GroupList, answer.body).group_list)
+    return sorted(found)
+
+
+async def rates(admin: Admin, topic: str) -> list[TopicRate]:
+    """Return what goes through a topic: a row for each group that consumes it."""
+    put = await _stats(admin, topic, "TOPIC_PUT_NUMS", topic)
+    found: list[TopicRate] = []
+    for group in await groups(admin, topic) or [""]:
+        got = await _stats(admin, topic, "GROUP_GET_NUMS", f"{topic}@{group}") if group else (0, 0)
+        found.append(TopicRate(topic, group, put[0], got[0], int(put[1]), int(got[1])))
+    return found
+
+
+async def all_rates(admin: Admin, topic: str | None) -> list[TopicRate]:
+    """Return what goes through one topic, or through each but those of groups."""
+    topics = [topic] if topic else await names(admin)
+    return [
+        rate
+        for name in topics
+        if name == topic or not name.startswith(_OF_GROUPS)
+        for rate in await rates(admin, name)
+    ]
+
+
+async def _stats(admin: Admin, topic: str, name: str, key: str) -> tuple[float, float]:
+    """Return a rate, and the sum of a day, over all brokers of a topic."""
+    rate = total = 0.0
+    for broker in await admin.brokers_of(topic):
+        header = StatsHeader(stats_name=name, stats_key=key)
+        try:
+            answer = await admin.ask(broker.address, RequestCode.VIEW_BROKER_STATS_DATA, header)
+        except RemotingError as error:
+            if error.code != ResponseCode.SYSTEM_ERROR:
+                raise
+            continue  # nothing was counted yet
+        stats = decode_body(BrokerStats, answer.body)
+        rate += stats.stats_minute.tps
+        total += stats.stats_day.sum or stats.stats_hour.sum or stats.stats_minute.sum
+    return rate, total

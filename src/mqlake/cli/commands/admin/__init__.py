@@ -1,0 +1,10 @@
+"""Look after brokers and name servers: the everyday commands of RocketMQ's mqadmin."""
+
+SUMMARY = """Look after brokers and name servers, with mqadmin's commands and options.
+
+\b
+Examples:
+  mqlake admin clusterList
+  mqlake admin topicStatus -t Orders -n 127.0.0.1:9876
+  mqlake admin consumerProgress -g orders-service --json
+"""

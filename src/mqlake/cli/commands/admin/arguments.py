@@ -1,0 +1,134 @@
+"""Options that administrative commands share, and how they run and answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from mqlake.cli.options import UsageError
+from mqlake.cli.output import draw, write_json
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from mqlake.admin.admin import Admin
+    from mqlake.formats.record import Record
+
+T = TypeVar("T")
+
+NOTHING_MATCHED = 1
+
+Names = Annotated[
+    str,
+    typer.Option(
+        "-n",
+        "--namesrvAddr",
+        envvar="NAMESRV_ADDR",
+        metavar="ADDRESS",
+        help="Name servers, with `;` between them.",
+    ),
+]
+DEFAULT_NAMES = "127.0.0.1:9876"
+
+Topic = Annotated[str, typer.Option("-t", "--topic", metavar="TOPIC", help="Name of the topic.")]
+SomeTopic = Annotated[
+    str | None, typer.Option("-t", "--topic", metavar="TOPIC", help="Only this topic.")
+]
+Group = Annotated[
+    str, typer.Option("-g", "--groupName", metavar="GROUP", help="Name of the group.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("-c", "--clusterName", metavar="CLUSTER", help="All brokers of this cluster."),
+]
+Broker = Annotated[
+    str, typer.Option("-b", "--brokerAddr", metavar="BROKER", help="A broker, by address or name.")
+]
+SomeBroker = Annotated[
+    str | None,
+    typer.Option("-b", "--brokerAddr", metavar="BROKER", help="One broker, by address or name."),
+]
+Queue = Annotated[int, typer.Option("-i", "--queueId", min=0, metavar="N", help="Id of the queue.")]
+
+
+def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:
+    """Return what a coroutine function answers that gets an administrator's connections."""
+    from mqlake.admin.admin import Admin
+
+    async def asked() -> T:
+        async with Admin(names) as admin:
+            return await function(admin)
+
+    return asyncio.run(asked())
+
+
+def show_rows(name: str, rows: Sequence[msgspec.Struct], json: bool) -> int:
+    """Answer with rows: one JSON object with one member, or a table."""
+    if json:
+        write_json({name: rows})
+    else:
+        from mqlake.cli.views.admin import table
+
+        draw([table(name, rows)])
+    return 0
+
+
+def show_names(name: str, found: Sequence[str], json: bool) -> int:
+    """Answer with names: one JSON object with one member, or a line each."""
+    if json:
+        write_json({name: found})
+    else:
+        from mqlake.cli.output import write_line
+
+        for each in found:
+            write_line(each)
+    return 0
+
+
+def show_facts(found: Mapping[str, Any], json: bool) -> int:
+    """Answer with names and values: one JSON object, or a line each."""
+    if json:
+        write_json(found)
+    else:
+        from mqlake.cli.views.admin import facts
+
+        draw([facts(found)])
+    return 0
+
+
+def show_messages(records: Sequence[Record], json: bool) -> int:
+    """Answer with messages: `messages` in one JSON object, or a table. Exit code 1 without any."""
+    if json:
+        from mqlake.formats.message_json import to_json
+
+        write_json({"messages": [to_json(record) for record in records]})
+    else:
+        from mqlake.cli.questions import Answer
+        from mqlake.cli.views.messages import view
+
+        draw(view(Answer(list(records), False, bool(records), {})))
+    return 0 if records else NOTHING_MATCHED
+
+
+def one_place(cluster: str | None, broker: str | None) -> None:
+    """Refuse a command that changes something and does not say where."""
+    if (cluster is None) == (broker is None):
+        raise UsageError("say where: -c CLUSTER, or -b BROKER")
+
+
+def milliseconds(text: str) -> int:
+    """Return a time: "now", milliseconds, or yyyy-MM-dd#HH:mm:ss:SSS in local time."""
+    if text == "now":
+        return time.time_ns() // 1_000_000
+    if text.lstrip("-").isascii() and text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        # Local time is what is meant: RocketMQ's tools take it so.
+        return int(datetime.strptime(text, "%Y-%m-%d#%H:%M:%S:%f").timestamp() * 1000)  # noqa: DTZ007
+    except ValueError:
+        raise UsageError(f"no time: {text} (now, milliseconds, yyyy-MM-dd#HH:mm:ss:SSS)") from None

@@ -1,0 +1,13 @@
+"""All administrative commands by their names, in the order of the help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mqlake.cli.commands.admin import brokers, groups, messages, names, offsets, topics
+
+COMMANDS: dict[str, Callable[..., int]] = {
+    name: function
+    for module in (brokers, topics, groups, offsets, messages, names)
+    for name, function in module.COMMANDS.items()
+}

@@ -1,0 +1,151 @@
+"""`mqlake admin`: consumer groups, consumers and producers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.admin import arguments as given
+from mqlake.cli.commands.admin.arguments import DEFAULT_NAMES, run
+from mqlake.cli.output import write_json
+
+
+def consumer_progress(
+    group: Annotated[
+        str | None,
+        typer.Option("-g", "--groupName", metavar="GROUP", help="Only this one, queue by queue."),
+    ] = None,
+    topic: given.SomeTopic = None,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show how far groups are: all of them, or one in each of its queues."""
+    from mqlake.admin import groups
+
+    if group is None:
+        return given.show_rows("groups", run(names, groups.all_progress), json)
+    found = run(names, lambda admin: groups.progress(admin, group, topic))
+    return given.show_rows("queues", found, json)
+
+
+def consumer_connection(
+    group: given.Group, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
+) -> int:
+    """Show the consumers of a group and what they subscribe to."""
+    from mqlake.admin import groups
+
+    found = run(names, lambda admin: groups.connections(admin, group))
+    if json:
+        write_json(found)
+        return 0
+    given.show_rows("consumers", found.members, json)
+    given.show_rows("subscriptions", found.subscriptions, json)
+    facts = {
+        "consumeType": found.consume_type,
+        "messageModel": found.message_model,
+        "consumeFromWhere": found.consume_from_where,
+    }
+    return given.show_facts(facts, json)
+
+
+def producer_connection(
+    group: Annotated[
+        str,
+        typer.Option("-g", "--producerGroup", metavar="GROUP", help="Name of the producer group."),
+    ],
+    topic: given.Topic,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show the producers of a group that sends to a topic."""
+    from mqlake.admin import groups
+
+    found = run(names, lambda admin: groups.producer_connections(admin, group, topic))
+    return given.show_rows("producers", found, json)
+
+
+def producer(
+    broker: given.Broker, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
+) -> int:
+    """Show all producers that are connected to a broker."""
+    from mqlake.admin import groups
+
+    found = run(names, lambda admin: groups.producers(admin, broker))
+    return given.show_rows("producers", found, json)
+
+
+def update_sub_group(
+    group: given.Group,
+    cluster: given.Cluster = None,
+    broker: given.SomeBroker = None,
+    enable: Annotated[
+        bool, typer.Option("-s/-S", "--consumeEnable/--consumeDisable", help="May it consume?")
+    ] = True,
+    retry_times: Annotated[
+        int, typer.Option("-r", "--retryMaxTimes", min=-1, help="Times that a message comes again.")
+    ] = 16,
+    retry_queues: Annotated[
+        int, typer.Option("-q", "--retryQueueNums", min=0, help="Queues of its retry topic.")
+    ] = 1,
+    orderly: Annotated[
+        bool, typer.Option("-o", "--consumeMessageOrderly", help="It consumes in order.")
+    ] = False,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Make or change a consumer group."""
+    from mqlake.admin import groups
+    from mqlake.formats.config.subscription_group import SubscriptionGroup
+
+    given.one_place(cluster, broker)
+    wanted = SubscriptionGroup(
+        group_name=group,
+        consume_enable=enable,
+        consume_message_orderly=orderly,
+        retry_max_times=retry_times,
+        retry_queue_nums=retry_queues,
+    )
+    changed = run(names, lambda admin: groups.update(admin, wanted, cluster, broker))
+    return given.show_rows("changed", changed, json)
+
+
+def delete_sub_group(
+    group: given.Group,
+    cluster: given.Cluster = None,
+    broker: given.SomeBroker = None,
+    offsets: Annotated[
+        bool, typer.Option("-r", "--removeOffset", help="Forget where it stands, too.")
+    ] = False,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Remove a consumer group."""
+    from mqlake.admin import groups
+
+    given.one_place(cluster, broker)
+    changed = run(
+        names, lambda admin: groups.delete(admin, group, cluster, broker, clean_offset=offsets)
+    )
+    return given.show_rows("changed", changed, json)
+
+
+def get_consumer_config(
+    group: given.Group, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
+) -> int:
+    """Show a group's settings, by broker."""
+    from mqlake.admin import groups
+
+    return given.show_facts(run(names, lambda admin: groups.config(admin, group)), json)
+
+
+COMMANDS = {
+    "consumerProgress": consumer_progress,
+    "consumerConnection": consumer_connection,
+    "producerConnection": producer_connection,
+    "producer": producer,
+    "updateSubGroup": update_sub_group,
+    "deleteSubGroup": delete_sub_group,
+    "getConsumerConfig": get_consumer_config,
+}

@@ -1,0 +1,178 @@
+"""`mqlake admin`: messages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.admin import arguments as given
+from mqlake.cli.commands.admin.arguments import DEFAULT_NAMES, run
+
+MessageId = Annotated[str, typer.Option("-i", "--msgId", metavar="ID", help="Id of the message.")]
+Count = Annotated[
+    int, typer.Option("-c", "--maxNum", min=1, metavar="N", help="Most messages to show.")
+]
+BrokerName = Annotated[
+    str, typer.Option("-b", "--brokerName", metavar="BROKER", help="A broker, by name or address.")
+]
+
+
+def query_msg_by_id(
+    message_id: MessageId,
+    topic: given.SomeTopic = None,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show a message: by its offset id, or, with -t, by the id that its producer made."""
+    from mqlake.admin import messages
+
+    found = run(names, lambda admin: messages.by_any_id(admin, topic, message_id))
+    return given.show_messages(found, json)
+
+
+def query_msg_by_unique_key(
+    message_id: MessageId,
+    topic: given.Topic,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show a message by the id that its producer made."""
+    from mqlake.admin import messages
+
+    found = run(names, lambda admin: messages.by_unique_key(admin, topic, message_id))
+    return given.show_messages([found] if found else [], json)
+
+
+def query_msg_by_key(
+    topic: given.Topic,
+    key: Annotated[str, typer.Option("-k", "--msgKey", metavar="KEY", help="A key or a tag.")],
+    key_type: Annotated[
+        str, typer.Option("-p", "--keyType", metavar="K|T", help="T where it is a tag.")
+    ] = "K",
+    begin: Annotated[
+        int, typer.Option("--beginTimestamp", metavar="MS", help="Earliest store time.")
+    ] = 0,
+    end: Annotated[
+        int, typer.Option("-e", "--endTimestamp", metavar="MS", help="Latest store time.")
+    ] = shared.LONGEST_TIME,
+    most: Count = 64,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show the messages of a topic that have a key."""
+    from mqlake.admin import messages
+
+    found = run(names, lambda admin: messages.by_key(admin, topic, key, most, begin, end, key_type))
+    return given.show_messages(found, json)
+
+
+def query_msg_by_offset(
+    topic: given.Topic,
+    broker: BrokerName,
+    queue: given.Queue,
+    offset: Annotated[
+        int, typer.Option("-o", "--offset", min=0, metavar="N", help="Queue offset.")
+    ],
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show the message at an offset of a queue."""
+    from mqlake.admin import messages
+
+    found = run(names, lambda admin: messages.by_offset(admin, topic, broker, queue, offset))
+    return given.show_messages([found], json)
+
+
+def print_msg(
+    topic: given.Topic,
+    tags: Annotated[
+        str, typer.Option("-s", "--subExpression", metavar="TAGS", help='Such as "TagA || TagB".')
+    ] = "*",
+    begin: Annotated[
+        str | None,
+        typer.Option("-b", "--beginTimestamp", metavar="TIME", help="Earliest store time."),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option("-e", "--endTimestamp", metavar="TIME", help="Latest store time."),
+    ] = None,
+    most: Count = 64,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show the messages of a topic, oldest first in each queue."""
+    from mqlake.admin import messages
+
+    first = None if begin is None else given.milliseconds(begin)
+    last = None if end is None else given.milliseconds(end)
+    found = run(names, lambda admin: messages.of_topic(admin, topic, tags, first, last, most))
+    return given.show_messages(found, json)
+
+
+def consume_message(
+    topic: given.Topic,
+    broker: Annotated[
+        str | None, typer.Option("-b", "--brokerName", metavar="BROKER", help="Only of this one.")
+    ] = None,
+    queue: Annotated[
+        int | None, typer.Option("-i", "--queueId", min=0, metavar="N", help="Only of this queue.")
+    ] = None,
+    offset: Annotated[
+        int, typer.Option("-o", "--offset", min=0, metavar="N", help="From this queue offset on.")
+    ] = 0,
+    most: Annotated[
+        int, typer.Option("-c", "--MessageNumber", min=1, metavar="N", help="Most of each queue.")
+    ] = 128,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Show messages of queues. No group's offset changes."""
+    from mqlake.admin import messages
+
+    found = run(names, lambda admin: messages.of_queues(admin, topic, broker, queue, offset, most))
+    return given.show_messages(found, json)
+
+
+def send_message(
+    topic: given.Topic,
+    body: Annotated[str, typer.Option("-p", "--body", metavar="TEXT", help="The message.")],
+    keys: Annotated[
+        str | None, typer.Option("-k", "--key", metavar="KEYS", help="Its keys.")
+    ] = None,
+    tags: Annotated[
+        str | None, typer.Option("-c", "--tags", metavar="TAG", help="Its tag.")
+    ] = None,
+    broker: Annotated[
+        str | None, typer.Option("-b", "--broker", metavar="BROKER", help="To this broker,")
+    ] = None,
+    queue: Annotated[
+        int, typer.Option("-i", "--qid", min=-1, metavar="N", help="to this queue.")
+    ] = -1,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Send a message."""
+    import msgspec
+
+    from mqlake.admin import messages
+
+    put = run(
+        names,
+        lambda admin: messages.send(
+            admin, topic, body.encode(), keys=keys, tags=tags, broker=broker, queue_id=queue
+        ),
+    )
+    return given.show_facts(msgspec.to_builtins(put), json)
+
+
+COMMANDS = {
+    "queryMsgById": query_msg_by_id,
+    "queryMsgByKey": query_msg_by_key,
+    "queryMsgByUniqueKey": query_msg_by_unique_key,
+    "queryMsgByOffset": query_msg_by_offset,
+    "printMsg": print_msg,
+    "consumeMessage": consume_message,
+    "sendMessage": send_message,
+}

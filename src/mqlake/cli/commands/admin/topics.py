@@ -1,0 +1,151 @@
+"""`mqlake admin`: topics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.commands.admin import arguments as given
+from mqlake.cli.commands.admin.arguments import DEFAULT_NAMES, run
+from mqlake.cli.options import UsageError
+from mqlake.cli.output import write_json
+
+Permission = Annotated[
+    int, typer.Option("-p", "--perm", min=2, max=7, help="2 to write, 4 to read, 6 for both.")
+]
+
+
+def topic_list(
+    cluster: Annotated[
+        bool, typer.Option("-c", "--clusterModel", help="With clusters and consumer groups.")
+    ] = False,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """List all topics."""
+    from mqlake.admin import topics
+
+    if not cluster:
+        return given.show_names("topics", run(names, topics.names), json)
+    return given.show_rows("topics", run(names, topics.consumed), json)
+
+
+def topic_status(
+    topic: given.Topic, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
+) -> int:
+    """Show how far the queues of a topic are."""
+    from mqlake.admin import topics
+
+    return given.show_rows("queues", run(names, lambda admin: topics.status(admin, topic)), json)
+
+
+def topic_route(
+    topic: given.Topic, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
+) -> int:
+    """Show on which brokers a topic is."""
+    from mqlake.admin import topics
+
+    route = run(names, lambda admin: admin.route(topic))
+    if json:
+        write_json(route)
+        return 0
+    given.show_rows("queues", route.queue_datas, json)
+    return given.show_rows("brokers", topics.places(route), json)
+
+
+def topic_cluster_list(
+    topic: given.Topic, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
+) -> int:
+    """List the clusters that have a topic."""
+    from mqlake.admin import topics
+
+    found = run(names, lambda admin: topics.clusters(admin, topic))
+    return given.show_names("clusters", found, json)
+
+
+def update_topic(
+    topic: given.Topic,
+    cluster: given.Cluster = None,
+    broker: given.SomeBroker = None,
+    read: Annotated[int, typer.Option("-r", "--readQueueNums", min=1, help="Queues to read.")] = 8,
+    write: Annotated[
+        int, typer.Option("-w", "--writeQueueNums", min=1, help="Queues to write to.")
+    ] = 8,
+    permission: Permission = 6,
+    order: Annotated[bool, typer.Option("-o", "--order", help="Messages are ordered.")] = False,
+    attributes: Annotated[
+        str,
+        typer.Option("-a", "--attributes", metavar="TEXT", help="Such as +message.type=FIFO."),
+    ] = "",
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Make or change a topic."""
+    from mqlake.admin import topics
+    from mqlake.formats.config.topics import Topic
+
+    given.one_place(cluster, broker)
+    wanted = Topic(
+        topic_name=topic,
+        read_queue_nums=read,
+        write_queue_nums=write,
+        perm=permission,
+        order=order,
+    )
+    changed = run(names, lambda admin: topics.update(admin, wanted, cluster, broker, attributes))
+    return given.show_rows("changed", changed, json)
+
+
+def update_topic_perm(
+    topic: given.Topic,
+    permission: Permission,
+    cluster: given.Cluster = None,
+    broker: given.SomeBroker = None,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Change what a topic allows."""
+    from mqlake.admin import topics
+
+    given.one_place(cluster, broker)
+    changed = run(names, lambda admin: topics.permit(admin, topic, permission, cluster, broker))
+    return given.show_rows("changed", changed, json)
+
+
+def delete_topic(
+    topic: given.Topic,
+    cluster: given.Cluster = None,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Remove a topic from a cluster and from the name servers."""
+    from mqlake.admin import topics
+
+    if cluster is None:
+        raise UsageError("say where: -c CLUSTER")
+    changed = run(names, lambda admin: topics.delete(admin, topic, cluster))
+    return given.show_rows("changed", changed, json)
+
+
+def stats_all(
+    topic: given.SomeTopic = None, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
+) -> int:
+    """Show what goes through topics: messages a second, and in the last day."""
+    from mqlake.admin import topics
+
+    found = run(names, lambda admin: topics.all_rates(admin, topic))
+    return given.show_rows("topics", found, json)
+
+
+COMMANDS = {
+    "topicList": topic_list,
+    "topicStatus": topic_status,
+    "topicRoute": topic_route,
+    "topicClusterList": topic_cluster_list,
+    "updateTopic": update_topic,
+    "updateTopicPerm": update_topic_perm,
+    "deleteTopic": delete_topic,
+    "statsAll": stats_all,
+}
