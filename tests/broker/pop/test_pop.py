@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from mqlake.remoting.bodies.pop import BatchAck, BatchAcks
 from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
+from mqlake.store.append.message import Message
 from tests.broker.pop.popping import (
     GROUP,
     RETRY,
@@ -269,3 +271,28 @@ def test_no_receipt(tmp_path: Path, receipt: str) -> None:
             assert "no receipt" in str(answer.remark)
 
     asyncio.run(test())
+
+
+NUMBERS = [0, -1, 2**31, 2**63 - 1, 2**63, 10**30, "x", None, 1.5]
+
+
+def test_whatever_is_in_the_revive_topic(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            core, topic = broker.parts.store.core, "rmq_sys_REVIVE_LOG_DefaultCluster"
+            good = {"so": 0, "pt": 1, "it": 1, "n": 1, "q": 0, "t": TOPIC, "c": GROUP, "d": [0]}
+            ack = {"so": 0, "pt": 1, "q": 0, "t": TOPIC, "c": GROUP, "ao": 0, "aol": [0]}
+            for name, value in [(name, value) for name in good for value in NUMBERS]:
+                for tag, kept in (("ck", good), ("ack", ack), ("other", ack)):
+                    odd = json.dumps(kept | {name: value}).encode()
+                    assert core.put(Message(topic, odd, tags=tag)).is_ok
+            odd = json.dumps(good | {"t": "../x", "pt": 2}).encode()
+            assert core.put(Message(topic, odd, tags="ck")).is_ok
+            last = json.dumps(good | {"pt": 1000}).encode()
+            assert core.put(Message(topic, last, tags="ck")).is_ok
+            found = await until(broker, 1, queue_id=1)
+            assert {each.body for each in found} == {"a"}
+
+    run(test())
+    assert not [line for line in caplog.records if line.levelname == "ERROR"]

@@ -71,7 +71,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
     @property
     def offsets(self) -> list[int]:
         """Return the queue offsets of the messages."""
-        distances = self.distances or range(max(0, min(self.count, _MOST)))
+        distances = self.distances[:_MOST] or range(max(0, min(self.count, _MOST)))
         return [self.start_offset + distance for distance in distances]
 
     @property

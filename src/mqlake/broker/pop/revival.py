@@ -10,11 +10,13 @@ from typing import NamedTuple
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
 from mqlake.broker.pop.keeper import Keeper
+from mqlake.formats.record import Record
 from mqlake.store.delivery.after_flush import AfterFlush
 
 _MOST_A_READ = 256
 _MOST_READS = 16
 _MOST_BYTES = 1 << 20
+_LONGEST_WAIT = 60_000
 
 
 class _Horizon(NamedTuple):
@@ -22,6 +24,14 @@ class _Horizon(NamedTuple):
 
     time: int
     log_end: int
+
+
+class _Point(NamedTuple):
+    """A check point that waits for its acknowledgements until `due` (ms)."""
+
+    point: CheckPoint
+    due: int
+    revive_offset: int
 
 
 class Revival:
@@ -55,7 +65,7 @@ class _ReviveQueue:
     def __init__(self, parts: Parts, keeper: Keeper, queue_id: int) -> None:
         self._core, self._keeper, self._queue_id = parts.store.core, keeper, queue_id
         self._offsets = self._core.config.consumer_offsets
-        self._points: dict[Key, CheckPoint] = {}
+        self._points: dict[Key, _Point] = {}
         self._kept = AfterFlush[int]()
         # As upstream keeps it: the offset of the last message that is done with.
         known = self._offsets.query(REVIVE_GROUP, keeper.topic, queue_id)
@@ -69,26 +79,27 @@ class _ReviveQueue:
                 self._keeper.topic, self._queue_id, self._next, _MOST_A_READ, max_bytes=_MOST_BYTES
             )
             for record in found.records:
-                self._take(read(record), record.queue_offset)
+                self._take(read(record), record)
             if found.next_offset == self._next:
                 return True
             self._next = found.next_offset
         return False
 
-    def _take(self, what: CheckPoint | Ack | None, queue_offset: int) -> None:
+    def _take(self, what: CheckPoint | Ack | None, record: Record) -> None:
         if isinstance(what, CheckPoint):
-            what.revive_offset = queue_offset
-            self._points[what.key] = what
-        elif what is not None and (point := self._points.get(what.key)) is not None:
+            # It left the timer a second before its time; one that says otherwise is damaged.
+            due = min(what.revive_time, record.store_timestamp + _LONGEST_WAIT)
+            self._points[what.key] = _Point(what, due, record.queue_offset)
+        elif what is not None and (found := self._points.get(what.key)) is not None:
             for offset in what.offsets:
-                point.acknowledge(offset)
+                found.point.acknowledge(offset)
 
     def revive(self, until: int) -> None:
         """Revive the check points whose time was over then (ms)."""
-        for key, point in list(self._points.items()):
-            if point.revive_time <= until and self._keeper.revive(point):
+        for key, found in list(self._points.items()):
+            if found.due <= until and self._keeper.revive(found.point):
                 del self._points[key]
-        waiting = (point.revive_offset for point in self._points.values())
+        waiting = (found.revive_offset for found in self._points.values())
         done = min(waiting, default=self._next) - 1
         if done > self._done:
             self._done = done
