@@ -44,6 +44,11 @@ class Producer:
         finally:
             await client.close()
 
+    def has_sent(self, count: int, end: int) -> bool:
+        """Say whether so many messages were acknowledged, all of them before an offset."""
+        offsets = self.acknowledged.values()
+        return len(offsets) >= count and max(offsets) < end
+
     async def _once(self, client: RemotingClient, number: int) -> bool:
         self.tries += 1
         header = to(self._topic, queue_id=self._queue_id)
@@ -70,11 +75,11 @@ class Consumer:
         self._address, self._topic, self._queue_id = address, topic, queue_id
         self.bodies: list[bytes] = []
 
-    async def read_until(self, last: bytes) -> None:
-        """Return once the message with this body has come."""
+    async def read(self, producer: Producer, count: int) -> None:
+        """Return once `count` messages were acknowledged, and all of them have come."""
         client = RemotingClient()
         try:
-            while last not in self.bodies[-64:]:
+            while not producer.has_sent(count, len(self.bodies)):
                 if not await self._once(client):
                     await asyncio.sleep(AGAIN)
         finally:

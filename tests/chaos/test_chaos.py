@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.running import running
-from tests.chaos.clients import Accidents, Consumer, Producer, body, check
+from tests.chaos.clients import Accidents, Consumer, Producer, check
 from tests.chaos.proxy import Proxy, Way
 from tests.programs.processes import BrokerProcess
 from tests.remoting.serving import until
@@ -43,7 +43,7 @@ async def produce_and_consume(
     async with asyncio.TaskGroup() as tasks:
         for queue in range(QUEUES):
             tasks.create_task(producers[queue].send(count))
-            tasks.create_task(consumers[queue].read_until(body(queue, count - 1)))
+            tasks.create_task(consumers[queue].read(producers[queue], count))
         if meanwhile:
             tasks.create_task(meanwhile(producers))
     for queue in range(QUEUES):
@@ -68,7 +68,8 @@ def test_garbled_bytes_harm_only_those_who_send_them(tmp_path: Path, accidents: 
         producers = [Producer(address, f"Garbled{queue}", 0) for queue in range(QUEUES)]
         consumers = [Consumer(address, f"Garbled{queue}", 0) for queue in range(QUEUES)]
         sends = [producer.send(1_000_000) for producer in producers]
-        reads = [consumer.read_until(b"never") for consumer in consumers]
+        pairs = zip(consumers, producers, strict=True)
+        reads = [consumer.read(producer, 1_000_000) for consumer, producer in pairs]
         await asyncio.gather(*sends, *reads, return_exceptions=True)
 
     async def run() -> None:

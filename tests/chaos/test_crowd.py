@@ -16,7 +16,7 @@ from mqlake.remoting.frames import encode
 from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import PATIENCE, to
-from tests.chaos.clients import Consumer
+from tests.chaos.clients import Consumer, Producer, check
 from tests.programs.processes import BrokerProcess
 from tests.remoting.serving import Raw
 
@@ -47,6 +47,11 @@ def resident(process: BrokerProcess) -> int:
     return int(status.split("RssAnon:")[1].split()[0]) << 10
 
 
+def patient() -> RemotingClient:
+    """Return a client that waits its turn to connect."""
+    return RemotingClient(connect_timeout=PATIENCE)
+
+
 def waiting_pull(queue_id: int, offset: int) -> Command:
     header = pull_header(
         offset,
@@ -64,13 +69,13 @@ async def send(client: RemotingClient, address: str, queue_id: int, body: bytes)
 
 def test_two_thousand_connections_wait_for_one_message(broker: BrokerProcess) -> None:
     async def run() -> None:
-        address, clients = broker.address, [RemotingClient() for _ in range(CONNECTIONS)]
+        address, clients = broker.address, [patient() for _ in range(CONNECTIONS)]
         await send(clients[0], address, 0, b"first")
         before = resident(broker)
         answers = asyncio.gather(
             *(client.request(address, waiting_pull(0, 1), 2 * PATIENCE) for client in clients)
         )
-        other = RemotingClient()
+        other = patient()
         for number in range(MESSAGES):  # nobody who waits is in the way
             await send(other, address, 1, b"%d" % number)
         await send(other, address, 0, b"second")
@@ -86,18 +91,18 @@ def test_two_thousand_connections_wait_for_one_message(broker: BrokerProcess) ->
 
 def test_one_that_does_not_read_slows_nobody_and_takes_no_memory(broker: BrokerProcess) -> None:
     async def run() -> None:
-        address, client = broker.address, RemotingClient()
+        address, client = broker.address, patient()
         for number in range(MESSAGES):
             await send(client, address, 0, b"%d" % number + bytes(LARGE))
         before = resident(broker)
         raw = await Raw.open(int(address.rpartition(":")[2]))
         pull = encode(request(RequestCode.PULL_MESSAGE, pull_header(max_msg_nums=MESSAGES)))
         raw.writer.write(pull * PULLS)
-        for number in range(MESSAGES):
-            await send(client, address, 1, b"%d" % number)
-        consumer = Consumer(address, "Orders", 1)
-        await consumer.read_until(b"%d" % (MESSAGES - 1))
-        assert consumer.bodies == [b"%d" % number for number in range(MESSAGES)]
+        producer, consumer = Producer(address, "Orders", 1), Consumer(address, "Orders", 1)
+        await producer.send(MESSAGES)
+        await consumer.read(producer, MESSAGES)
+        check(producer, consumer, 1, MESSAGES)
+        assert producer.tries == MESSAGES
         assert resident(broker) - before < 64 << 20
         answer = await raw.command()  # what was written for it can still be read
         assert answer.code == ResponseCode.SUCCESS
