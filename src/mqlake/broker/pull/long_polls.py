@@ -37,12 +37,6 @@ class WaitingPull:
     deadline: float
     timer: asyncio.TimerHandle | None = None
 
-    def cancel_timer(self) -> None:
-        """Answer nothing when its time is up."""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-
 
 class LongPolls:
     """The pulls of one broker that wait.
@@ -107,16 +101,15 @@ class LongPolls:
             del topic.queues[queue_id]
             if not topic.queues:
                 del self._topics[name]  # and the arrivals forget it
-        pull.cancel_timer()
+        if pull.timer is not None:
+            pull.timer.cancel()
         return True
 
     def stop(self) -> None:
-        """Forget all of them."""
-        for topic in self._topics.values():
-            for pulls in topic.queues.values():
-                for pull in pulls:
-                    pull.cancel_timer()
-        self._topics.clear()
+        """Answer all of them now."""
+        waiting = [topic.queues.values() for topic in self._topics.values()]
+        for pull in [pull for queues in waiting for pulls in queues for pull in pulls]:
+            self._expire(pull)
 
 
 class _Topic:
@@ -134,4 +127,4 @@ class _Topic:
                 self._wake(ready)
 
     def closed(self) -> None:
-        """Nothing to do: the broker has answered nobody for a while."""
+        """Nothing to do: all were answered when the broker began to stop."""
