@@ -26,6 +26,7 @@ from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.header import Header
 from mqlake.remoting.headers.pull import PullHeader
 from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
@@ -87,6 +88,11 @@ class Broker:
 
     async def __aexit__(self, *failure: object) -> None:
         await self.stop()
+
+    @property
+    def peers(self) -> frozenset[Peer]:
+        """The connections that are open."""
+        return self._server.peers
 
     async def start(self) -> None:
         """Open the store, listen, and register.

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.remoting.command import ONEWAY, Command, response
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import RemotingError
 
@@ -42,17 +42,17 @@ class Dispatcher:
         if handler is None:
             _answer(peer, request, _not_supported(request))
             return
+        if not request.flag & ONEWAY:
+            peer.in_flight += 1
         try:
             answer = handler(peer, request)
         except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
-            _answer(peer, request, _failed(peer, request, error))
+            answer = _failed(peer, request, error)
+        if answer is None:
             return
         if type(answer) is Command:
-            _answer(peer, request, answer)
-            return
-        if not request.is_oneway:
-            peer.in_flight += 1
-        if iscoroutine(answer):
+            peer.answer(request, answer)
+        elif iscoroutine(answer):
             task = asyncio.ensure_future(_finish(peer, request, answer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -53,8 +53,3 @@ def test_a_message_without_a_unique_key_gets_one(text: str | None) -> None:
     for stored, key in (first, second):
         assert decode_properties(stored)["UNIQ_KEY"] == key
         assert UniqueKey.parse(key).ip == bytes((10, 1, 2, 3))
-
-
-def test_half_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(UnicodeEncodeError):
-        StoredProperties(SETTINGS, keys()).of("A\x01\ud800\x02UNIQ_KEY\x01K\x02")

@@ -208,3 +208,20 @@ def test_what_was_put_is_answered_before_a_stop(tmp_path: Path) -> None:
         await client.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_what_is_answered_no_longer_counts_as_waiting(tmp_path: Path, flush: str) -> None:
+    half = to("Orders", properties=PROPERTIES + "TRAN_MSG\x01true\x02PGROUP\x01producers\x02")
+
+    async def run() -> None:
+        async with running(tmp_path, flushDiskType=flush) as broker:
+            body = encode_batch([(0, b"a", b"")])
+            for _ in range(3):
+                await broker.send(to("Orders"))
+                await broker.send(half)
+                await broker.ask(RequestCode.SEND_BATCH_MESSAGE, to("Orders", batch=True), body)
+            (peer,) = broker.broker.peers
+            assert peer.in_flight == 0
+
+    asyncio.run(run())

@@ -42,11 +42,7 @@ class StoredProperties:
         self._own = encode_pairs(own).decode()
 
     def of(self, text: str | None) -> Stored:
-        """Return what is stored for the properties of a request.
-
-        Raises:
-            UnicodeEncodeError: they hold half a surrogate pair.
-        """
+        """Return what is stored for the properties of a request."""
         if not text:
             return self._with_key("")
         if _POP_CHECK_POINT in text:

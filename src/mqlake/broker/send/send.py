@@ -76,11 +76,7 @@ class SendMessages:
         topic = self._checks.topic(header, peer)
         if self._unflushed:
             self._check_room()
-        try:
-            properties, unique_key = self._properties.of(header.properties)
-        except UnicodeEncodeError:
-            reason = "the message is illegal: properties are no text"
-            raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason) from None
+        properties, unique_key = self._properties.of(header.properties)
         name, queue_id = header.topic, header.queue_id
         if queue_id < 0:
             queue_id = _writable_queue(topic)
