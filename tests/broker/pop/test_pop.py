@@ -106,6 +106,25 @@ def test_what_is_not_acknowledged_comes_again(tmp_path: Path) -> None:
     run(test())
 
 
+def test_retry_topics_of_both_versions(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            await pop(broker, invisible_time=100)
+            async with asyncio.timeout(10):
+                while not broker.records(RETRY):  # noqa: ASYNC110 — by the broker's clock
+                    await asyncio.sleep(0.05)
+        async with running(tmp_path, enableRetryTopicV2=True) as broker:
+            assert bodies(await until(broker, 1, invisible_time=100)) == ["a"]
+            await send(broker, "b")
+            assert bodies(await pop(broker, invisible_time=100)) == ["b"]
+            again = await until(broker, 2)
+            assert bodies(again) == ["a", "b"]
+            assert {each.receipt.split(" ")[4] for each in again} == {"1", "2"}
+
+    run(test())
+
+
 def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     """What is out is kept on the disk, and what was acknowledged of it, before and after."""
 

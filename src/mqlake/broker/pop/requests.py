@@ -13,7 +13,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.reading import Reading, Taken, Wanted
-from mqlake.broker.pop.retry_topics import retry_topic
+from mqlake.broker.pop.retry_topics import retry_topics
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.remoting.codes import ResponseCode
@@ -128,16 +128,18 @@ class PopRequests:
         """Yield the queues to look into, each time beginning with another one."""
         self._turn += 1
         is_v2 = self._parts.settings.enable_retry_topic_v2
-        retry = self._parts.topics.get(retry_topic(topic.topic_name, group, is_v2=is_v2))
+        names = [] if is_ordered else retry_topics(topic.topic_name, group, is_v2=is_v2)
+        found = (self._parts.topics.get(name) for name in names)
+        retries = [queue for retry in found if retry for queue in self._all_queues(retry)]
         is_retry_first = self._turn % _RETRY_FIRST == 0
-        if retry is not None and is_retry_first and not is_ordered:
-            yield from self._all_queues(retry)
+        if is_retry_first:
+            yield from retries
         if queue_id >= 0:
             yield topic.topic_name, queue_id
         else:
             yield from self._all_queues(topic)
-        if retry is not None and not is_retry_first and not is_ordered:
-            yield from self._all_queues(retry)
+        if not is_retry_first:
+            yield from retries
 
     def _all_queues(self, topic: Topic) -> Iterator[tuple[str, int]]:
         count = topic.read_queue_nums

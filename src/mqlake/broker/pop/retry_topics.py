@@ -20,6 +20,13 @@ def retry_topic(topic: str, group: str, *, is_v2: bool) -> str:
     return f"{RETRY_PREFIX}{group}{_V2 if is_v2 else _V1}{topic}"
 
 
+def retry_topics(topic: str, group: str, *, is_v2: bool) -> list[str]:
+    """Return the topics to look into: with V2 those of V1, too, which may not be empty yet."""
+    return [
+        retry_topic(topic, group, is_v2=name) for name in ((True, False) if is_v2 else (False,))
+    ]
+
+
 def normal_topic(topic: str, group: str) -> str:
     """Return the topic of which this is a group's retry topic; itself if it is none."""
     for separator in (_V2, _V1):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.pop.retry_topics import retry_topic
+from mqlake.broker.pop.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
 
 ALL_QUEUES = -1
@@ -88,7 +88,7 @@ class Waiting:
         seconds = min(milliseconds / 1000, _LONGEST)
         waiter.timer = self._loop.call_later(seconds, self._expire, turn, queue_id, waiter)
         is_v2 = self._parts.settings.enable_retry_topic_v2
-        for name in (topic, retry_topic(topic, group, is_v2=is_v2)):
+        for name in (topic, *retry_topics(topic, group, is_v2=is_v2)):
             self._listen(name).turns.add(turn)
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:

@@ -36,9 +36,9 @@ from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
 
-_INTERVAL = 100
-_MOST_MESSAGES = 1000
-_MOST_TAKEN_IN = 2000
+_INTERVAL = 50
+_MOST_MESSAGES = 500
+_MOST_TAKEN_IN = 1000
 _QUEUE = 0
 
 
@@ -84,7 +84,7 @@ class TimerMessages:
         self.delivered_before = 0
 
     def services(self) -> list[Service]:
-        """Return what delivers in RocketMQ's interval, and what keeps the position."""
+        """Return what delivers, and what keeps the position."""
 
         def start() -> None:
             self.deliver()
