@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mqlake.broker.pop.check_points import CheckPoint, ack_message, point_message
+from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.record import Record
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -24,6 +26,7 @@ from tests.peer.rocketmq_broker import Broker
 
 pytestmark = pytest.mark.peer
 
+RETRY = "%RETRY%poppers_T"
 WAIT = 90
 """Seconds until a broker must have done what it does every second."""
 
@@ -33,7 +36,11 @@ SIZES: dict[str, Any] = {
     "maxHashSlotNum": 1000,
     "maxIndexNum": 4000,
 }
-EVERY_SECOND = {"transactionTimeOut": 1000, "transactionCheckInterval": 1000}
+EVERY_SECOND = {
+    "transactionTimeOut": 1000,
+    "transactionCheckInterval": 1000,
+    "transactionCheckMax": 1000,
+}
 
 
 class Ahead(SystemClock):
@@ -52,6 +59,29 @@ def send_at(store: OwnedStore, seconds: int, body: str, **properties: str) -> No
     """Put a message that is to be delivered so many seconds from now."""
     pairs = {"UNIQ_KEY": body, "TIMER_DELAY_SEC": str(seconds), **properties}
     assert store.put(Message("T", body.encode(), properties=pairs, queue_id=2)).is_ok
+
+
+def keep_check_point(store: OwnedStore) -> None:
+    """Keep that a message is out, and that the other one of its queue was acknowledged."""
+    store.config.groups.put(SubscriptionGroup(group_name="poppers"))
+    for body in (b"popped", b"acknowledged"):
+        assert store.put(Message("T", body, queue_id=1)).is_ok
+    now = store.clock.milliseconds()
+    point = CheckPoint(
+        start_offset=0,
+        pop_time=now,
+        invisible_time=8000,
+        count=2,
+        queue_id=1,
+        topic="T",
+        group="poppers",
+        distances=[0, 1],
+        broker_name="peer",
+    )
+    revive_topic = "rmq_sys_REVIVE_LOG_DefaultCluster"
+    assert store.put(point_message(point, revive_topic, 3)).is_ok
+    ack = ack_message(point.key, [1], "peer", point.revive_time, revive_topic, 3)
+    assert store.put(ack).is_ok
 
 
 def deliver_timers(store: OwnedStore, body: bytes) -> None:
@@ -101,6 +131,7 @@ def test_delays_timers_and_transactions_move_both_ways(tmp_path: Path) -> None:
     send_at(store, 1, "at once")
     send_at(store, 3600, "taken back")
     send_at(store, 3600, "0", TIMER_DEL_UNIQKEY="taken back")
+    keep_check_point(store)
     store.tick()
     deliver_timers(store, b"at once")
     transactions = store.transactions
@@ -116,12 +147,21 @@ def test_delays_timers_and_transactions_move_both_ways(tmp_path: Path) -> None:
 
     def asked() -> bool:
         times = [record.properties.get(CHECK_TIMES) for record in records(path, HALF_TOPIC)]
-        return len(records(path, "T")) >= 6 and "2" in times
+        is_delivered = len(records(path, "T")) >= 8 and records(path, RETRY)
+        return bool(is_delivered) and "2" in times
 
     run_broker(path, tmp_path / "first", asked)
     bodies = [record.body for record in records(path, "T")]
     delayed = [b"delayed 0", b"delayed 1", b"delayed 2"]
-    assert sorted(bodies) == [b"at once", b"committed", *delayed, b"soon"]
+    assert sorted(bodies) == [
+        b"acknowledged",
+        b"at once",
+        b"committed",
+        *delayed,
+        b"popped",
+        b"soon",
+    ]
+    assert [record.body for record in records(path, RETRY)] == [b"popped"]
     copies = {record.body for record in records(path, HALF_TOPIC)[len(names) :]}
     assert copies == {b"open", b"left"}, "those that ended are not asked for"
 
