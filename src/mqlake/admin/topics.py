@@ -155,7 +155,8 @@ async def permit(
     for found in await admin.brokers(cluster, broker):
         old = await config(admin, topic, found.address)
         wanted = msgspec.structs.replace(old, perm=permission)
-        changed += await update(admin, wanted, None, found.address)
+        await update(admin, wanted, None, found.address)
+        changed.append(Changed(found.name, found.address))
     return changed
 
 

@@ -75,7 +75,7 @@ class Stats:
         self._got: Counter[tuple[str, str]] = Counter()
         self.missed = self.pulls = 0
         self._at_start = self._put_by_topic()
-        now = milliseconds()
+        now = self._looked = milliseconds()
         self._series: dict[tuple[str, str], Series] = {}
         self._whole = {name: Series(now) for name in ("put", "got", "missed", "pulls")}
         self._today: tuple[int, int] = _day(now)
@@ -117,9 +117,10 @@ class Stats:
         """Note all counts; to be called every `LOOK` seconds."""
         now = self._now()
         for key, count in self._counts().items():
-            self._series.setdefault(key, Series(now)).look(now, count)
+            self._of(key).look(now, count)
         for name, count in self._wholes().items():
             self._whole[name].look(now, count)
+        self._looked = now
         today = _day(now)
         if today != self._today:
             self._today, self._yesterday = today, self._morning
@@ -131,7 +132,7 @@ class Stats:
         if count is None:
             return None
         now = self._now()
-        series = self._series.setdefault((name, key), Series(now))
+        series = self._of((name, key))
         return BrokerStats(
             *(series.within(every, now, count) for _, every in (_MINUTE, _HOUR, _DAY))
         )
@@ -149,6 +150,12 @@ class Stats:
     def whole_tps(self, name: str) -> float:
         """Return the rate of "put", "got", "missed" or "pulls" in the last minute."""
         return self._whole[name].within(_MINUTE[1], self._now(), self._wholes()[name]).tps
+
+    def _of(self, key: tuple[str, str]) -> Series:
+        """Return a series; what is new has come since the last look."""
+        if key not in self._series:
+            self._series[key] = Series(self._looked)
+        return self._series[key]
 
     def _wholes(self) -> dict[str, int]:
         return {

@@ -22,9 +22,9 @@ HEAD = """\
 Made by `python -m mqlake.cli.reference > docs/cli.md`; do not edit.*
 
 `broker` and `namesrv` serve until they are stopped; `admin` talks to them. Every other command but
-those of `mqlake kafka` takes a store directory, the one that holds `commitlog/`. Reading never changes a byte of it; only
-`rebuild` without `--out` writes into it, and only the files that RocketMQ derives from the commit
-log.
+those of `mqlake kafka` takes a store directory, the one that holds `commitlog/`. Reading never
+changes a byte of it; only `rebuild` without `--out` writes into it, and only the files that
+RocketMQ derives from the commit log.
 
 | exit code | meaning |
 | --- | --- |

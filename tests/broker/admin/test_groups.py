@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.remoting.bodies.groups import GroupConfigs
+from mqlake.remoting.body import decode_body, encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
+from tests.broker.admin.asking import done, refused
+from tests.broker.running import running
+
+UPDATE = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+UPDATE_LIST = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
+GET, DELETE = RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, RequestCode.DELETE_SUBSCRIPTIONGROUP
+
+
+def test_a_group_is_made_changed_and_removed(tmp_path: Path) -> None:
+    async def check() -> None:
+        name = GroupNameHeader(group="g")
+        async with running(tmp_path) as broker:
+            group = SubscriptionGroup(group_name="g", retry_max_times=3)
+            await done(broker, UPDATE, body=encode_body(group))
+            found = decode_body(dict[str, Any], (await done(broker, GET, name)).body)
+            assert found["retryMaxTimes"] == 3
+            assert "subscriptionDataSet" not in found, "what upstream has as null is left out"
+            assert found["groupRetryPolicy"] == {"type": "CUSTOMIZED"}
+            offsets = broker.parts.store.core.config.consumer_offsets
+            offsets.commit("g", "T", 0, 5)
+            await done(broker, DELETE, DeleteGroupHeader(group_name="g"))
+            assert offsets.query("g", "T", 0) == 5
+            await done(broker, DELETE, DeleteGroupHeader(group_name="g", clean_offset=True))
+            assert offsets.query("g", "T", 0) is None
+            code = await refused(broker, GET, name, match="No group in this broker")
+            assert code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+
+    asyncio.run(check())
+
+
+def test_of_a_list_all_groups_are_made_or_none(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            good, bad = SubscriptionGroup(group_name="g"), SubscriptionGroup(group_name="a/b")
+            body = encode_body(GroupConfigs([good, bad]))
+            await refused(broker, UPDATE_LIST, body=body, match="illegal")
+            assert "g" not in broker.parts.groups
+            await done(broker, UPDATE_LIST, body=encode_body(GroupConfigs([good])))
+            answer = await done(broker, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+            table = decode_body(dict[str, Any], answer.body)["subscriptionGroupTable"]
+            assert table["g"]["groupName"] == "g"
+            assert answer.header(GroupCountHeader).total_group_num == len(table)
+
+    asyncio.run(check())

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mqlake.formats.config.topics import Topic
+from mqlake.remoting.bodies.groups import TopicConfigs
+from mqlake.remoting.bodies.route import TopicList
+from mqlake.remoting.bodies.stats import TopicStats
+from mqlake.remoting.body import decode_body, encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.headers.admin import TopicCountHeader, TopicNameHeader
+from tests.broker.admin.asking import done, refused, wanted
+from tests.broker.running import running, to
+
+MAKE, LIST = RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST
+DELETE, GET = RequestCode.DELETE_TOPIC_IN_BROKER, RequestCode.GET_TOPIC_CONFIG
+
+
+def test_a_topic_is_made_changed_and_removed(tmp_path: Path) -> None:
+    async def check() -> None:
+        name = TopicNameHeader(topic="Orders")
+        async with running(tmp_path) as broker:
+            await done(broker, MAKE, wanted("Orders", attributes="+message.type=FIFO"))
+            await done(broker, MAKE, wanted("Orders", write_queue_nums=1, perm=4))
+            topic = decode_body(Topic, (await done(broker, GET, name)).body)
+            assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (2, 1, 4)
+            assert topic.attributes == {"message.type": "FIFO"}
+            await done(broker, MAKE, wanted("Orders", attributes="-message.type"))
+            assert decode_body(Topic, (await done(broker, GET, name)).body).attributes == {}
+            await done(broker, DELETE, name)
+            assert await refused(broker, GET, name, match="not exist") == 17
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("header", "match"),
+    [
+        (wanted("../../x"), "illegal characters"),
+        (wanted("x" * 128), "longer than topic max length"),
+        (wanted(" "), "blank"),
+        (wanted("SELF_TEST_TOPIC"), "conflict with system topic"),
+        (wanted("T", write_queue_nums=70_000), "cannot have 70000 queues"),
+        (wanted("T", read_queue_nums=-1), "cannot have -1 queues"),
+        (wanted("T", attributes="+colour=red"), "not supported"),
+        (wanted("T", attributes="+queue.type=BatchCQ"), "not supported, only SimpleCQ"),
+        (wanted("T", attributes="message.type=FIFO"), "+name=value or -name is wanted"),
+    ],
+)
+def test_a_wrong_topic_is_refused(tmp_path: Path, header: object, match: str) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            code = await refused(broker, MAKE, header, match=match)  # pyright: ignore[reportArgumentType]
+            assert code == ResponseCode.INVALID_PARAMETER
+
+    asyncio.run(check())
+
+
+def test_of_a_list_all_topics_are_made_or_none(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            good, bad = Topic(topic_name="A"), Topic(topic_name="a/b")
+            await refused(
+                broker, LIST, body=encode_body(TopicConfigs([good, bad])), match="illegal"
+            )
+            assert "A" not in broker.parts.topics
+            await done(broker, LIST, body=encode_body(TopicConfigs([good])))
+            assert broker.parts.topics.get("A") == good
+
+    asyncio.run(check())
+
+
+def test_a_removed_topic_begins_anew(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await done(broker, MAKE, wanted("Orders"))
+            for _ in range(3):
+                await broker.send(to("Orders", queue_id=1))
+            broker.parts.store.core.config.consumer_offsets.commit("g", "Orders", 1, 2)
+            assert len(broker.records("Orders", 1)) == 3
+            await done(broker, DELETE, TopicNameHeader(topic="Orders"))
+            assert "Orders" not in broker.parts.store.core.reads.topics()
+            assert broker.parts.store.core.config.consumer_offsets.query("g", "Orders", 1) is None
+            await done(broker, MAKE, wanted("Orders"))
+            await broker.send(to("Orders", queue_id=1), b"anew")
+            assert [record.body for record in broker.records("Orders", 1)] == [b"anew"]
+            assert broker.records("Orders", 1)[0].queue_offset == 0
+        async with running(tmp_path) as broker:
+            assert [record.body for record in broker.records("Orders", 1)] == [b"anew"]
+
+    asyncio.run(check())
+
+
+def test_removing_a_topic_holds_over_a_crash(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path / "store") as broker:
+            await done(broker, MAKE, wanted("Orders"))
+            for _ in range(3):
+                await broker.send(to("Orders", queue_id=0))
+            await done(broker, DELETE, TopicNameHeader(topic="Orders"))
+            await done(broker, MAKE, wanted("Orders"))
+            await broker.send(to("Orders", queue_id=0), b"anew")
+            broker.parts.store.core.config.persist()
+            shutil.copytree(tmp_path / "store", tmp_path / "as after kill -9")
+        async with running(tmp_path / "as after kill -9") as broker:
+            assert not broker.parts.store.core.recovered.is_clean
+            assert [record.body for record in broker.records("Orders", 0)] == [b"anew"]
+
+    asyncio.run(check())
+
+
+def test_removing_a_topic_removes_its_pop_retry_topics(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await done(broker, MAKE, wanted("Orders"))
+            await done(broker, MAKE, wanted("%RETRY%g_Orders"))
+            broker.parts.store.core.config.consumer_offsets.commit("g", "Orders", 0, 1)
+            await done(broker, DELETE, TopicNameHeader(topic="Orders"))
+            assert "%RETRY%g_Orders" not in broker.parts.topics
+
+    asyncio.run(check())
+
+
+def test_all_topics_and_the_systems(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await done(broker, MAKE, wanted("Orders"))
+            answer = await done(broker, RequestCode.GET_ALL_TOPIC_CONFIG)
+            table = decode_body(dict[str, object], answer.body)["topicConfigTable"]
+            assert isinstance(table, dict)
+            assert answer.header(TopicCountHeader).total_topic_num == len(table)
+            assert "Orders" in table
+            answer = await done(broker, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
+            system = decode_body(TopicList, answer.body).topic_list
+            assert "TBW102" in system
+            assert "Orders" not in system
+
+    asyncio.run(check())
+
+
+def test_where_the_queues_stand(tmp_path: Path) -> None:
+    async def check() -> None:
+        header = TopicNameHeader(topic="Orders")
+        async with running(tmp_path) as broker:
+            code = RequestCode.GET_TOPIC_STATS_INFO
+            assert await refused(broker, code, header, match="not exist") == 17
+            await done(broker, MAKE, wanted("Orders"))
+            await broker.send(to("Orders", queue_id=1))
+            last = broker.records("Orders", 1)[-1]
+            table = TopicStats.decode((await done(broker, code, header)).body).offset_table
+            assert [
+                (queue.queue_id, at.min_offset, at.max_offset, at.last_update_timestamp)
+                for queue, at in table.items()
+            ] == [(0, 0, 0, 0), (1, 0, 1, last.store_timestamp)]
+            assert {queue.broker_name for queue in table} == {"broker-a"}
+
+    asyncio.run(check())

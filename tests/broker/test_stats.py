@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from mqlake.broker.stats import GROUP_GET, LOOK, TOPIC_PUT, Stats
+from mqlake.remoting.bodies.stats import BrokerStats
+
+DAY = 24 * 3600
+NOON = 1_795_132_800_000
+
+
+class Counted:
+    """Stats of a broker whose clock and queues are set by hand."""
+
+    def __init__(self) -> None:
+        self.ends: dict[tuple[str, int], int] = {("Old", 0): 100}
+        self.now = NOON
+        self.stats = Stats(
+            lambda: self.ends, lambda: sum(self.ends.values()) - 100, lambda: self.now
+        )
+
+    def wait(self, seconds: int) -> None:
+        """Let time go by, with the looks that are due."""
+        for _ in range(int(seconds / LOOK)):
+            self.now += int(LOOK * 1000)
+            self.stats.look()
+
+    def found(self, name: str, key: str) -> BrokerStats:
+        stats = self.stats.find(name, key)
+        assert stats is not None
+        return stats
+
+
+def test_only_what_came_since_the_start_counts() -> None:
+    counted = Counted()
+    counted.ends["Old", 0] += 7
+    counted.ends["New", 0] = 4
+    counted.ends["New", 1] = 5
+    assert counted.found(TOPIC_PUT, "Old").stats_day.sum == 7
+    counted.wait(10)
+    counted.ends["New", 1] = 25
+    counted.wait(10)
+    minute = counted.found(TOPIC_PUT, "New").stats_minute
+    assert (minute.sum, minute.tps) == (29, 29 / 20)
+    assert counted.stats.put_tps("New") == 29 / 20
+    assert counted.stats.find(TOPIC_PUT, "Nothing") is None
+    assert counted.stats.put_tps("Nothing") == 0.0
+
+
+def test_a_minute_an_hour_and_a_day_go_by() -> None:
+    counted = Counted()
+    counted.ends["Old", 0] += 60
+    counted.wait(60)
+    assert counted.found(TOPIC_PUT, "Old").stats_minute.tps > 0
+    counted.wait(60)
+    found = counted.found(TOPIC_PUT, "Old")
+    assert (found.stats_minute.sum, found.stats_hour.sum, found.stats_day.sum) == (0, 60, 60)
+    counted.wait(2 * 3600)
+    found = counted.found(TOPIC_PUT, "Old")
+    assert (found.stats_hour.sum, found.stats_day.sum) == (0, 60)
+    counted.wait(2 * DAY)
+    assert counted.found(TOPIC_PUT, "Old").stats_day.sum == 0
+
+
+def test_what_consumers_get_is_counted_by_group() -> None:
+    counted = Counted()
+    counted.stats.got("G", "T", 32)
+    counted.stats.got("G", "T", 0)
+    counted.wait(10)
+    counted.stats.got("G", "T", 10)
+    counted.wait(10)
+    assert counted.found(GROUP_GET, "T@G").stats_minute.sum == 42
+    assert counted.stats.got_tps("G", "T") == 42 / 20
+    assert counted.stats.got_tps("G", "Other") == 0.0
+    assert (counted.stats.got_total, counted.stats.pulls, counted.stats.missed) == (42, 2, 1)
+    assert counted.stats.whole_tps("got") == 42 / 20
+
+
+def test_totals_of_each_morning() -> None:
+    counted = Counted()
+    counted.ends["Old", 0] += 3
+    counted.stats.got("G", "T", 2)
+    counted.wait(DAY)
+    assert counted.stats.this_morning == (3, 2)
+    counted.ends["Old", 0] += 3
+    counted.wait(DAY)
+    assert (counted.stats.yesterday_morning, counted.stats.this_morning) == ((3, 2), (6, 2))
