@@ -28,6 +28,8 @@ from mqlake.formats import (
     record,
     sys_flag,
 )
+from mqlake.remoting.frames import FrameReader
+from mqlake.remoting.limits import Limits
 from tests.formats.golden_log import record_bytes
 from tests.formats.hex_blocks import PAGES, ROOT, HexBlock, hex_blocks
 
@@ -117,6 +119,11 @@ def config_values(data: bytes) -> Values:
     return counts | {"data_version.counter": metrics.data_version.counter}
 
 
+def command_values(data: bytes) -> Values:
+    (command,) = FrameReader(Limits()).feed(data)
+    return {name: getattr(command, name) for name in command.__struct_fields__} | command.fields
+
+
 DECODED: dict[str, Callable[[bytes], Values]] = {
     "record.md": record_values,
     "sys_flag.md": lambda data: {"describe": sys_flag.describe(INT(data, "big"))},
@@ -133,6 +140,7 @@ DECODED: dict[str, Callable[[bytes], Values]] = {
     "abort_file.md": lambda data: {"pid": abort_file.decode(data)},
     "fastjson.md": lambda data: flatten(fastjson.loads(data)),
     "config.md": config_values,
+    "remoting.md": command_values,
 }
 
 
@@ -163,7 +171,8 @@ def test_example_bytes_mean_what_the_page_says(page: str) -> None:
 @pytest.mark.parametrize("page", PAGE_NAMES)
 def test_page_and_module_name_each_other(page: str) -> None:
     text = (PAGES / page).read_text(encoding="utf-8")
-    named = re.search(r"^Modules?: `(src/mqlake/formats/[\w./]+)`\.$", text, re.MULTILINE)
+    pattern = r"^Modules?: `(src/mqlake/(?:formats|remoting)/[\w./]+)`\.$"
+    named = re.search(pattern, text, re.MULTILINE)
     assert named
     module = ROOT / named[1]
     files = sorted(module.glob("*.py")) if module.is_dir() else [module]

@@ -123,9 +123,13 @@ SMALL = Limits(frame=1000, header=500)
         (frame(b"\x00\x01", kind=1), "a binary header of 2 bytes"),
         (frame(binary_header(b"", end=b"x"), kind=1), "1 bytes behind the fields"),
         (frame(binary_header(b"\x00"), kind=1), "ends within a length"),
-        (frame(binary_header(b"\x00\x05ab"), kind=1), "a text of 5 bytes"),
-        (frame(binary_header(b"\xff\xffab"), kind=1), "a text of -1 bytes"),
-        (frame(binary_header(pair(b"a", b"b"))[:-1], kind=1), "end behind the binary header"),
+        (frame(binary_header(b"\x00\x05ab"), kind=1), "ends within a length"),
+        (frame(binary_header(b"\x00\x02abcd"), kind=1), "ends within a length"),
+        (frame(binary_header(b"\xff\xffabcd"), kind=1), "ends behind the fields"),
+        (frame(binary_header(b"\x00\x01a\xff\xff\xff\xff"), kind=1), "ends behind the fields"),
+        (frame(binary_header(b"\x00\x01a\x00\x00\x00\x01"), kind=1), "ends behind the fields"),
+        (frame(binary_header(pair(b"a", b"b"))[:-1], kind=1), "end behind it"),
+        (frame(binary_header(b"", remark=b"why")[:-6], kind=1), "a remark of 3 bytes"),
     ],
 )
 def test_what_is_no_frame_is_refused(data: bytes, reason: str) -> None:

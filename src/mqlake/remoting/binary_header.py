@@ -31,7 +31,7 @@ def decode(data: bytes) -> Command:
         raise FrameError(f"a binary header of {len(data)} bytes")
     code, language, version, opaque, flag, length = _START.unpack_from(data)
     at = _START.size
-    remark = _text(data, at, length) or None
+    remark = _remark(data, at, length)
     at += length
     fields, end = _fields(data, at)
     if end != len(data):
@@ -79,56 +79,27 @@ def _pair(name: str, value: str) -> bytes:
 
 
 def _fields(data: bytes, at: int) -> tuple[dict[str, str], int]:
-    length, at = _length(data, at, _INT)
-    end = at + length
-    if end > len(data):
-        raise FrameError(f"fields of {length} bytes end behind the binary header")
-    fields = _well_formed(data, at, end)
-    return (_checked(data, at, end) if fields is None else fields), end
-
-
-def _well_formed(data: bytes, at: int, end: int) -> dict[str, str] | None:
-    """Return the fields in data[at:end] if nothing is wrong with them, else None."""
+    """Return the fields behind their length, and where they end."""
     fields: dict[str, str] = {}
-    length_at = _INT.unpack_from
     try:
+        end = at + _INT.size + _INT.unpack_from(data, at)[0]
+        if end > len(data):
+            raise FrameError("the fields of a binary header end behind it")
+        at += _INT.size
         while at < end:
-            name_end = at + 2 + (data[at] << 8 | data[at + 1])
-            value_at = name_end + 4
-            name, at = data[at + 2 : name_end], value_at + length_at(data, name_end)[0]
-            if not value_at <= at <= end or len(name) > _MAX_NAME:
-                return None
-            fields[name.decode()] = data[value_at:at].decode()
-    except (IndexError, struct.error, UnicodeDecodeError):
-        return None
-    return fields
+            name_at = at + _SHORT.size
+            value_at = name_at + _SHORT.unpack_from(data, at)[0] + _INT.size
+            at = value_at + _INT.unpack_from(data, value_at - _INT.size)[0]
+            if not name_at <= value_at - _INT.size <= value_at <= at <= end:
+                raise FrameError("a field of a binary header ends behind the fields")
+            name = data[name_at : value_at - _INT.size].decode("utf-8", "replace")
+            fields[name] = data[value_at:at].decode("utf-8", "replace")
+    except struct.error:
+        raise FrameError("a binary header ends within a length") from None
+    return fields, end
 
 
-def _checked(data: bytes, at: int, end: int) -> dict[str, str]:
-    """Return the fields in data[at:end], malformed texts replaced.
-
-    Raises:
-        FrameError: a length leads outside of the header, or of the fields.
-    """
-    fields: dict[str, str] = {}
-    while at < end:
-        length, at = _length(data, at, _SHORT)
-        name = _text(data, at, length)
-        length, at = _length(data, at + length, _INT)
-        fields[name] = _text(data, at, length)
-        at += length
-    if at != end:
-        raise FrameError("the last field of a binary header ends behind the fields")
-    return fields
-
-
-def _length(data: bytes, at: int, form: struct.Struct) -> tuple[int, int]:
-    if at + form.size > len(data):
-        raise FrameError("a binary header ends within a length")
-    return form.unpack_from(data, at)[0], at + form.size
-
-
-def _text(data: bytes, at: int, length: int) -> str:
+def _remark(data: bytes, at: int, length: int) -> str | None:
     if not 0 <= length <= len(data) - at:
-        raise FrameError(f"a text of {length} bytes in a binary header of {len(data)}")
-    return data[at : at + length].decode("utf-8", "replace")
+        raise FrameError(f"a remark of {length} bytes in a binary header of {len(data)}")
+    return data[at : at + length].decode("utf-8", "replace") or None
