@@ -8,8 +8,9 @@ import socket
 import pytest
 
 from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, request, response
+from mqlake.remoting.command import Command, Serialization, request, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.frames import encode
 from mqlake.remoting.limits import Limits
 from tests.remoting.messages import frame, json_header
@@ -46,6 +47,22 @@ def test_a_malformed_frame_closes_its_connection_only(caplog: pytest.LogCaptureF
     assert record.getMessage().endswith(
         "closed: no RocketMQ frame: it begins with 'GET '",
     )
+
+
+def test_an_answer_that_fits_into_no_frame_closes_its_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> None:
+        handlers = {**HANDLERS, LARGE: lambda _, asked: response(asked, 200_050)}
+        async with serving(handlers) as served:
+            asked = request(LARGE)
+            asked.serialization = Serialization.ROCKETMQ
+            with pytest.raises(ConnectionFailedError):
+                await served.ask(asked)
+            await still_serves(served)
+
+    asyncio.run(run())
+    assert "closed: code 200050 does not fit into a binary header" in caplog.text
 
 
 def test_requests_beyond_the_limit_in_flight_are_busy() -> None:

@@ -86,6 +86,7 @@ class RemotingClient:
         task = self._peers.get(address)
         if task is None or _is_over(task):
             task = asyncio.ensure_future(self._open(address))
+            task.add_done_callback(_look_at)
             self._peers[address] = task
         return await asyncio.shield(task)
 
@@ -128,6 +129,12 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ConnectionFailedError(f"{address!r} is no address of the form host:port")
     return host.strip("[]"), int(port)
+
+
+def _look_at(task: asyncio.Task[Peer]) -> None:
+    """Take note of a failure that nobody waits for any more."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _is_over(task: asyncio.Task[Peer]) -> bool:

@@ -18,7 +18,7 @@ _log: Final = logging.getLogger("mqlake.remoting")
 _LAST_OPAQUE: Final = 2**31 - 1
 _MUCH: Final = 1 << 20
 """Bytes that are written before the round of the loop is over."""
-_CLOSING: Final = 2.0
+_CLOSING: Final = 1.0
 """Seconds that what was written before a close has to reach the other side."""
 
 Serve = Callable[["Peer", Command], None]
@@ -73,9 +73,13 @@ class Peer(asyncio.Protocol):
         """
         if not self._is_open:
             return
+        try:
+            frame = command if isinstance(command, bytes) else encode(command)
+        except FrameError as error:
+            self.close(str(error))
+            return
         if not self._out:
             self._shared.will_write(self)
-        frame = command if isinstance(command, bytes) else encode(command)
         self._out.append(frame)
         self._out_size += len(frame)
         if self._out_size > _MUCH:
