@@ -16,6 +16,7 @@ from mqlake.formats.java_string import hash_code
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.reads import warm_up
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
@@ -139,6 +140,35 @@ def test_one_read_goes_through_so_many_entries_and_no_more(opened: Open) -> None
         assert (result.status, result.next_offset) == ("NO_MATCHED_MESSAGE", at + 12)
         at, reads = result.next_offset, reads + 1
     assert (bodies(result), reads, result.next_offset) == ([b"the one"], 4, 51)
+
+
+def test_what_is_far_behind_is_brought_into_memory(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_up, "NEAR", 2000)
+    asked: list[int] = []
+    monkeypatch.setattr(warm_up, "is_in_memory", lambda address, size: bool(asked.append(size)))
+    store = opened(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=20_000)
+    reads = store.reads
+    assert reads.warm_up("T", 0, 0) is None, "no such queue"
+    put(store, 900)
+    assert reads.warm_up("T", 0, 900) is None
+    assert reads.warm_up("T", 0, 890) is None, "just written"
+    assert not asked
+    job = reads.warm_up("T", 0, 0)
+    assert job is not None
+    job()
+    assert reads.warm_up("T", 0, 200) is None, "looked after together"
+    assert reads.warm_up("T", 0, 230) is not None
+    assert reads.warm_up("T", 0, 0, tags="red") is not None
+    assert reads.warm_up("T", 0, 700, tags="red") is not None
+    monkeypatch.setattr(warm_up, "is_in_memory", lambda address, size: True)
+    assert reads.warm_up("T", 0, 0) is None
+    assert bodies(reads.get("T", 0, 0, 3)) == [b"body 0", b"body 1", b"body 2"]
+    put(store, 900)
+    assert reads.warm_up("T", 0, 890) is None
+    monkeypatch.setattr(warm_up, "is_in_memory", lambda address, size: False)
+    assert reads.warm_up("T", 0, 650) is not None, "no longer just written"
 
 
 def test_tags_whose_hashes_are_the_same(opened: Open) -> None:

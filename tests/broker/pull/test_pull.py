@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mqlake.formats.config.topics import PERM_READ, PERM_WRITE, Topic
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.store.append.message import Message
+from mqlake.store.reads import warm_up
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.pull.pulls import GROUP, fill, numbers, pull, pull_header, pulled
 from tests.broker.running import Running, running
@@ -298,5 +300,46 @@ def test_consumers_that_may_not_read(tmp_path: Path) -> None:
             found = await pull(one, sys_flag=0)
             assert (found.code, "broadcast" in found.remark) == (ResponseCode.NO_PERMISSION, True)
             await one.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"subscription": "t1"}, {"subscription": "TAGS = 't1'", "expression_type": "SQL92"}],
+)
+def test_who_is_far_behind_waits_in_another_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    threads: list[str] = []
+    follow = warm_up.WarmUp.job
+
+    def job(self: warm_up.WarmUp, offset: int, count: int, end: int) -> Any:
+        found = follow(self, offset, count, end)
+        if found is None:
+            return None
+
+        def noted() -> object:
+            threads.append(threading.current_thread().name)
+            return found()
+
+        return noted
+
+    monkeypatch.setattr(warm_up, "NEAR", 0)
+    monkeypatch.setattr(warm_up, "is_in_memory", lambda address, size: False)
+    monkeypatch.setattr(warm_up.WarmUp, "job", job)
+
+    async def main() -> None:
+        settings = {"maxFilterMessageSize": 200, "mappedFileSizeConsumeQueue": 20_000}
+        async with running(tmp_path, **settings) as broker:
+            await fill(broker, 1000)
+            bodies, offset = list[bytes](), 0
+            while offset < 1000:
+                found = await pull(broker, offset, **fields)
+                bodies += found.bodies
+                offset = found.offsets.next_begin_offset
+            assert bodies == (numbers(1, 1000, 3) if fields else numbers(0, 1000))
+            assert set(threads) <= {"mqlake-read_0", "mqlake-read_1"}
+            assert 4 <= len(threads) <= 8, "many messages at a time"
 
     asyncio.run(main())

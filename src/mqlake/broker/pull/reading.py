@@ -6,6 +6,7 @@ A condition over properties needs the records decoded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from mqlake.broker.filter.subscriptions import Choice
@@ -54,6 +55,18 @@ def read(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:
         )
         return Found(got.status, got.raw, got.next_offset, got.min_offset, got.max_offset)
     return _read_by_condition(reads, wanted, settings)
+
+
+def warm_up(
+    reads: LiveReads, wanted: Wanted, settings: StoreSettings
+) -> Callable[[], object] | None:
+    """Return what has to be done in another thread before `read`, None where that keeps nobody."""
+    topic, queue_id, offset, most, _, choice = wanted
+    if choice.condition is None:
+        return reads.warm_up(topic, queue_id, offset, most, tags=choice.tags, exact=False)
+    return reads.warm_up(
+        topic, queue_id, offset, max(settings.max_filter_message_size // ENTRY_SIZE, most)
+    )
 
 
 def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:

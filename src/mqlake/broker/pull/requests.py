@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, WaitingPull
-from mqlake.broker.pull.reading import Found, Wanted, read
+from mqlake.broker.pull.reading import Found, Wanted, read, warm_up
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
@@ -18,7 +21,19 @@ from mqlake.remoting.headers.pull import COMMITS_OFFSET, MAY_SUSPEND, PullHeader
 from mqlake.remoting.server import Handler
 from mqlake.store.results import Status
 
+_READERS = 2
+"""Threads that wait for the disk where consumers are far behind."""
+
 _log = logging.getLogger(__name__)
+
+
+class _Pull(NamedTuple):
+    """A pull that may be served."""
+
+    request: Command
+    header: PullHeader
+    allowed: Allowed
+    wanted: Wanted
 
 
 class PullRequests:
@@ -29,30 +44,81 @@ class PullRequests:
         self._reads = parts.store.core.reads
         self._offsets = parts.store.core.config.consumer_offsets
         self._checks = PullChecks(parts)
+        self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
         self._waiting = LongPolls(self._reads.arrivals, self._serve_again)
-        parts.on_stop.append(self._waiting.stop)
+        parts.on_stop.append(self._stop)
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what answers each request code."""
         return {RequestCode.PULL_MESSAGE: self._pull, RequestCode.LITE_PULL_MESSAGE: self._pull}
 
-    def _pull(self, peer: Peer, request: Command) -> Command | None:
+    def _stop(self) -> None:
+        self._waiting.stop()
+        self._disk.shutdown(wait=False)
+
+    def _pull(
+        self, peer: Peer, request: Command
+    ) -> Command | Coroutine[Any, Any, Command | None] | None:
         header = request.header(PullHeader)
-        allowed = self._checks.check(request, header, peer.address)
+        pull = self._check(peer, request, header, header.queue_offset)
         if header.sys_flag & COMMITS_OFFSET:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
-        reset = self._take_reset(request, header, allowed)
+        reset = self._take_reset(pull)
         if reset is not None:
             return reset
-        found = self._read(header, header.queue_offset, allowed)
+        job = warm_up(self._reads, pull.wanted, self._parts.settings)
+        return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
+
+    def _check(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
+        """Return a pull that may be served from an offset on.
+
+        Raises:
+            RemotingError: the answer to one that may not.
+        """
+        allowed = self._checks.check(request, header, peer.address)
+        settings = self._parts.settings
+        most = min(header.max_msg_nums, settings.max_transfer_count_on_message_in_memory)
+        most_bytes = settings.max_transfer_bytes_on_message_in_memory
+        if header.max_msg_bytes and header.max_msg_bytes > 0:
+            most_bytes = min(most_bytes, header.max_msg_bytes)
+        topic, queue_id = header.topic, header.queue_id
+        wanted = Wanted(topic, queue_id, offset, max(most, 1), most_bytes, allowed.choice)
+        return _Pull(request, header, allowed, wanted)
+
+    def _take_reset(self, pull: _Pull) -> Command | None:
+        """Return the answer to a group whose offset was set from outside, None where it was not."""
+        if not self._parts.settings.use_server_side_reset_offset:
+            return None
+        topic, queue_id = pull.header.topic, pull.header.queue_id
+        offset = self._offsets.take_reset(pull.header.consumer_group, topic, queue_id)
+        if offset is None:
+            return None
+        found = Found(Status.OFFSET_OVERFLOW_BADLY, [], offset, *self._reads.queue(topic, queue_id))
+        code = ResponseCode.PULL_OFFSET_MOVED
+        return answer(
+            pull.request, code, found, pull.allowed.topic, pull.allowed.group, OFFSET_RESET
+        )
+
+    async def _serve_cold(
+        self, peer: Peer, pull: _Pull, job: Callable[[], object]
+    ) -> Command | None:
+        """Serve a pull once another thread has waited for the disk, and others meanwhile."""
+        await asyncio.get_running_loop().run_in_executor(self._disk, job)
+        return self._serve(peer, pull)
+
+    def _serve(self, peer: Peer, pull: _Pull) -> Command | None:
+        """Answer a pull, or let it wait."""
+        found = read(self._reads, pull.wanted, self._parts.settings)
+        header = pull.header
         code = code_of(found, header.queue_offset)
         if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & MAY_SUSPEND:
             deadline = self._waiting.deadline(self._patience(header))
-            self._waiting.wait(WaitingPull(peer, request, header, header.queue_offset, deadline))
+            waiting = WaitingPull(peer, pull.request, header, header.queue_offset, deadline)
+            self._waiting.wait(waiting)
             return None
-        return self._answer(request, header, code, found, allowed)
+        return self._answer(pull, code, found)
 
     def _patience(self, header: PullHeader) -> int:
         settings = self._parts.settings
@@ -60,75 +126,49 @@ class PullRequests:
             return header.suspend_timeout_millis
         return settings.short_polling_time_mills
 
-    def _take_reset(self, request: Command, header: PullHeader, allowed: Allowed) -> Command | None:
-        """Return the answer to a group whose offset was set from outside, None where it was not."""
-        if not self._parts.settings.use_server_side_reset_offset:
-            return None
-        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        offset = self._offsets.take_reset(group, topic, queue_id)
-        if offset is None:
-            return None
-        found = Found(Status.OFFSET_OVERFLOW_BADLY, [], offset, *self._reads.queue(topic, queue_id))
-        code = ResponseCode.PULL_OFFSET_MOVED
-        return answer(request, code, found, allowed.topic, allowed.group, OFFSET_RESET)
-
-    def _read(self, header: PullHeader, offset: int, allowed: Allowed) -> Found:
-        settings = self._parts.settings
-        most = min(header.max_msg_nums, settings.max_transfer_count_on_message_in_memory)
-        most_bytes = settings.max_transfer_bytes_on_message_in_memory
-        if header.max_msg_bytes and header.max_msg_bytes > 0:
-            most_bytes = min(most_bytes, header.max_msg_bytes)
-        wanted = Wanted(
-            header.topic, header.queue_id, offset, max(most, 1), most_bytes, allowed.choice
-        )
-        return read(self._reads, wanted, settings)
-
-    def _answer(
-        self, request: Command, header: PullHeader, code: int, found: Found, allowed: Allowed
-    ) -> Command:
-        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
+    def _answer(self, pull: _Pull, code: int, found: Found) -> Command:
+        header, allowed = pull.header, pull.allowed
+        group, topic = header.consumer_group, header.topic
+        self._offsets.commit_pull(group, topic, header.queue_id, found.next_offset)
         self._parts.stats.got(group, topic, len(found.messages))
-        return answer(request, code, found, allowed.topic, allowed.group, found.status.value)
+        status = found.status.value
+        return answer(pull.request, code, found, allowed.topic, allowed.group, status)
 
     # Pulls that have waited
 
-    def _serve_again(self, pull: WaitingPull, is_over: bool) -> None:
+    def _serve_again(self, waiting: WaitingPull, is_over: bool) -> None:
         """Answer a pull, or let it wait on.
 
         Args:
             is_over: it has waited long enough.
         """
-        request = pull.request
+        request = waiting.request
         try:
-            answered = self._pull_again(pull, is_over)
+            answered = self._pull_again(waiting, is_over)
         except RemotingError as error:
             answered = response(request, error.code, remark=error.remark)
         except Exception as error:  # noqa: BLE001 — the others that wait are served all the same
-            _log.exception("%s: request %d failed", pull.peer.address, request.code)
+            _log.exception("%s: request %d failed", waiting.peer.address, request.code)
             remark = f"{type(error).__name__}: {error}"
             answered = response(request, ResponseCode.SYSTEM_ERROR, remark=remark)
         if answered is not None:
-            pull.peer.answer(request, answered)
+            waiting.peer.answer(request, answered)
 
-    def _pull_again(self, pull: WaitingPull, is_over: bool) -> Command | None:
-        request, header = pull.request, pull.header
-        allowed = self._checks.check(request, header, pull.peer.address)
-        reset = self._take_reset(request, header, allowed)
+    def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | None:
+        pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)
+        reset = self._take_reset(pull)
         if reset is not None:
             return reset
-        found = self._read(header, pull.seen, allowed)
-        code = code_of(found, pull.seen)
+        found = read(self._reads, pull.wanted, self._parts.settings)
+        code = code_of(found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
-            return self._answer(request, header, code, found, allowed)
+            return self._answer(pull, code, found)
         # What has come is not what is wanted: it need not be looked at again.
-        pull.seen = found.next_offset
+        waiting.seen = found.next_offset
         if not is_over:
-            self._waiting.wait(pull, is_behind=pull.seen < found.max_offset)
+            self._waiting.wait(waiting, is_behind=waiting.seen < found.max_offset)
             return None
-        if pull.seen > header.queue_offset:
-            code, found = (
-                ResponseCode.PULL_RETRY_IMMEDIATELY,
-                found._replace(status=Status.NO_MATCHED_MESSAGE),
-            )
-        return self._answer(request, header, code, found, allowed)
+        if waiting.seen > waiting.header.queue_offset:
+            code = ResponseCode.PULL_RETRY_IMMEDIATELY
+            found = found._replace(status=Status.NO_MATCHED_MESSAGE)
+        return self._answer(pull, code, found)

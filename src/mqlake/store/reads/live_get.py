@@ -5,6 +5,7 @@ RocketMQ: `DefaultMessageStore.getMessage`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.reads.live_result import LiveGetResult, Run, Skipped
+from mqlake.store.reads.warm_up import WarmUp
 from mqlake.store.results import QueueRange, Status
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class QueueReading:
         self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
         self._most_entries = most_entries
         self._kernel = load()
+        self._warm_up = WarmUp(log, queues, wanted, self._kernel)
 
     def get(
         self, offset: int, max_messages: int, max_bytes: int, readable_end: int
@@ -82,6 +85,14 @@ class QueueReading:
             count, is_full = walk.take(at, entries, max_messages, max_bytes)
             at += count
         return walk.result(at, queue)
+
+    def warm_up(
+        self, offset: int, max_messages: int, readable_end: int
+    ) -> Callable[[], object] | None:
+        """Return what brings the messages that `get` reads into memory: see `WarmUp.job`."""
+        least = self._most_entries if self._wanted.by_code else 0
+        count = max(least, max_messages)
+        return self._warm_up.job(offset, count, readable_end)
 
 
 class _Walk:

@@ -129,6 +129,25 @@ class LiveReads(Lookups):
         most = self._most_bytes if max_bytes is None else min(max_bytes, _MOST_BYTES)
         return reading.get(offset, max(1, max_messages), most, self._live.readable_end())
 
+    def warm_up(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        tags: str | None = None,
+        crc: bool = True,
+        exact: bool = True,
+    ) -> Callable[[], object] | None:
+        """Return what brings messages into memory, to be run in any thread before `get`.
+
+        None where they are there already, or the system does not tell. The arguments are those of
+        `get`.
+        """
+        reading = self._reading(topic, queue_id, tags, crc, exact)
+        return reading.warm_up(offset, max_messages, self._live.readable_end())
+
     def _make_reading(
         self,
         topic: str,

@@ -1,0 +1,82 @@
+"""Bring messages into memory before they are read, so that reading them keeps nobody waiting.
+
+What was written lately is in memory. A consumer that is far behind reads what the system has to
+fetch from the disk, page by page, and whoever reads in the store's thread would stop it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mqlake.dispatch.kernel import Kernel
+from mqlake.dispatch.queue_read import Limits, Part, Wanted
+from mqlake.errors import StoreError
+from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
+from mqlake.storage.residency import is_in_memory
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+
+NEAR = 32 << 20
+"""Bytes at the log's end that are taken to be in memory."""
+
+AHEAD = 256
+"""Messages that are looked after at a time."""
+
+_ALL = 1 << 63
+
+
+class WarmUp:
+    """Which messages of one queue are in memory, as far as is known."""
+
+    def __init__(self, log: CommitLog, queues: OwnedQueues, wanted: Wanted, kernel: Kernel) -> None:
+        self._log, self._queues, self._wanted, self._kernel = log, queues, wanted, kernel
+        self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
+        # Queue offsets [from, to) are in memory, while the log ends before `until`.
+        self._from = self._to = self._until = 0
+
+    def job(self, offset: int, count: int, readable_end: int) -> Callable[[], object] | None:
+        """Return what brings messages into memory, for any thread; None where they are there.
+
+        Args:
+            offset: queue offset of the first.
+            count: how many are about to be read; what follows them is looked after, too.
+            readable_end: physical offset before which messages may be read.
+        """
+        if self._from <= offset and offset + count <= self._to and readable_end < self._until:
+            return None
+        entries = self._entries(offset, max(count, AHEAD))
+        first = ENTRY.unpack_from(entries)[0] if entries else 0
+        place = self._log.place(first) if entries else None
+        if place is None:
+            return None
+        self._from, self._to, self._until = offset, offset + len(entries) // ENTRY_SIZE, _ALL
+        if first >= readable_end - NEAR:
+            self._to, self._until = _ALL, readable_end + NEAR
+            return None
+        buffer = np.frombuffer(place.view, np.uint8, place.end)
+        last, size, _ = ENTRY.unpack_from(entries, len(entries) - ENTRY_SIZE)
+        ends = [place.at]
+        if 0 <= last - place.segment.base <= place.end - max(size, 1):
+            ends.append(last - place.segment.base)
+        if all(is_in_memory(buffer.ctypes.data + at, 1) for at in ends):
+            return None
+        packed = np.frombuffer(entries, np.uint8)
+        part = Part(buffer, place.segment.base, self._log.min_offset, readable_end)
+        rows = np.empty((4, len(entries) // ENTRY_SIZE), np.int64)
+        limits = Limits(0, 0, len(entries), _ALL - 1)
+        return lambda: self._kernel.follow(packed, offset, part, self._wanted, limits, rows)
+
+    def _entries(self, offset: int, count: int) -> bytes:
+        """Return up to `count` entries that lie in one file, from a queue offset on."""
+        low = self._queues.min_offset(self._topic, self._queue_id)
+        high = self._queues.max_offset(self._topic, self._queue_id)
+        if not low <= offset < high:
+            return b""
+        per_file = self._queues.file_size // ENTRY_SIZE
+        count = min(count, high - offset, per_file - offset % per_file)
+        try:
+            return bytes(self._queues.entries(self._topic, self._queue_id, offset, count))
+        except StoreError:
+            return b""
