@@ -1,0 +1,39 @@
+"""Build the Go program beside the tests: modules from a Go proxy, once, into `build/`."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+from pathlib import Path
+
+BUILD = Path(__file__).parents[2] / "build"
+UNREACHABLE = ("dial tcp", "no such host", "i/o timeout", "connection refused", "Forbidden")
+
+
+class GoMissingError(Exception):
+    """No Go program can be built here; the message is one line that says why."""
+
+
+def build(source: Path) -> Path:
+    """Compile the module in `source`; return the program. Go itself knows what has changed.
+
+    Raises:
+        GoMissingError: no Go toolchain, or no proxy to fetch modules from.
+        CalledProcessError: the compiler refused the program.
+    """
+    if shutil.which("go") is None:
+        raise GoMissingError("go is not installed (https://go.dev/dl)")
+    output = BUILD / source.name
+    output.mkdir(parents=True, exist_ok=True)
+    program = output / "peer"
+    with (output / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(program), "."]
+        done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        if any(words in done.stderr for words in UNREACHABLE):
+            raise GoMissingError(f"go could not fetch what {source.name}/ needs: {reason}")
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+    return program
