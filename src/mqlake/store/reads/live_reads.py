@@ -36,7 +36,7 @@ from mqlake.store.results import QueryResult, QueueRange
 from mqlake.store.settings import StoreSettings
 
 _MOST_BYTES = 128 << 20
-_KEPT_READINGS = 1024
+_KEPT_READINGS = 4096
 
 
 @dataclass(frozen=True)
