@@ -33,8 +33,47 @@ SETTINGS: Mapping[str, object] = {
     "traceTopicEnable": "true",
     "transactionTimeOut": 1000,
     "transactionCheckInterval": 1000,
-    "waitTimeMillsInSendQueue": 10_000,
 }
+
+
+EXAMPLES: tuple[tuple[tuple[object, ...], ...], ...] = (
+    (
+        (
+            "one topic, three kinds of consumers",
+            "Receive New Messages",
+            3 * 1000,
+            "quickstart.Producer",
+            "quickstart.Consumer",
+            "broadcast.PushConsumer",
+            "simple.PopConsumer",
+        ),
+        (
+            "tags",
+            "Receive New Messages",
+            40,
+            "filter.TagFilterProducer",
+            "filter.TagFilterConsumer",
+        ),
+        ("order", "SEND_OK", 100, "ordermessage.Producer"),
+    ),
+    (
+        ("transactions", "SEND_OK", 10, "transaction.TransactionProducer"),
+        ("batch", "SEND_OK", 1, "batch.SimpleBatchProducer"),
+        ("async", "OK ", 100, "simple.AsyncProducer"),
+    ),
+)
+"""Programs of rocketmq-example, as `Clients.examples` takes them, in the order of their stages.
+
+Those that have the address of their name server in them are left out.
+"""
+
+
+def run_examples(clients: Clients, names: str) -> dict[str, str]:
+    """Run the shipped programs; return what each set of them printed."""
+    printed: dict[str, str] = {}
+    for stage in EXAMPLES:
+        printed |= clients.examples(names, stage)
+    return printed
 
 
 def run(clients: Clients, version: str, names: str, broker: str) -> dict[str, dict[str, Any]]:

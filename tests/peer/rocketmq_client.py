@@ -70,3 +70,12 @@ class Clients:
     def let_go(self, names: str) -> None:
         """Shut those clients down."""
         self._jvm.ask("let go", names, "[]")
+
+    def examples(self, names: str, wanted: Sequence[Sequence[object]]) -> dict[str, str]:
+        """Run programs of rocketmq-example, all at a time; return what each set of them printed.
+
+        Args:
+            wanted: a name, a text, how often it must be printed, and classes in their order.
+        """
+        lists = [[str(word) for word in each] for each in wanted]
+        return self._jvm.ask("examples", names, json.dumps(lists))

@@ -53,6 +53,7 @@ class Cluster:
             "namesrvAddr": self.names,
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
+            "waitTimeMillsInSendQueue": 10_000,  # a busy machine is no reason to refuse a message
             **settings,
         }
         files: list[str] = []

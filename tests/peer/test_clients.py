@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mqlake.testing import broker
-from tests.peer.client_features import SETTINGS, run
+from tests.peer.client_features import EXAMPLES, SETTINGS, run, run_examples
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
 from tests.peer.rocketmq_cluster import Cluster
@@ -30,9 +30,9 @@ Answers = dict[str, dict[str, Any]]
 Message = dict[str, Any]
 
 SIDES = [
-    pytest.param("mqlake", NEWEST, id="5.x"),
-    pytest.param("mqlake", NEWEST_4, id="4.9.x"),
-    pytest.param("rocketmq", NEWEST, id="5.x-rocketmq", marks=pytest.mark.nightly),
+    pytest.param(("mqlake", NEWEST), id="5.x"),
+    pytest.param(("mqlake", NEWEST_4), id="4.9.x"),
+    pytest.param(("rocketmq", NEWEST), id="5.x-rocketmq", marks=pytest.mark.nightly),
 ]
 SUBSCRIPTION_PARSE_FAILED, INVALID_PARAMETER = 23, 29
 TIMER_PRECISION = 1000
@@ -57,7 +57,10 @@ def answers(
 def run_on(side: str, clients: Clients, version: str, directory: Path) -> Answers:
     if side == "mqlake":
         with broker(directory / "store", **SETTINGS) as running:
-            return run(clients, version, running.name_server, running.address)
+            found = run(clients, version, running.name_server, running.address)
+            if version == NEWEST:
+                found["examples"] = dict(run_examples(clients, running.name_server))
+            return found
     cluster = Cluster(directory, directory / "store", SETTINGS)
     cluster.start()
     try:
@@ -251,3 +254,11 @@ def test_questions_about_a_queue(answers: Answers) -> None:
         "committed": 7,
         "no such queue": INVALID_PARAMETER,
     }
+
+
+def test_the_shipped_examples_run_as_they_are(answers: Answers) -> None:
+    found = happened(answers, "examples")
+    for stage in EXAMPLES:
+        for name, text, times, *_ in stage:
+            printed = found[str(name)]
+            assert printed.count(str(text)) >= int(str(times)), printed[-2000:]

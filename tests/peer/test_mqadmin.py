@@ -28,7 +28,6 @@ SETTINGS: dict[str, object] = {
     "maxHashSlotNum": 10_000,
     "maxIndexNum": 40_000,
     "enablePropertyFilter": "true",
-    "waitTimeMillsInSendQueue": 10_000,
 }
 
 

@@ -1,32 +1,42 @@
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 /** The programs of rocketmq-example as they are shipped: their main methods, and what they print. */
 final class Examples {
+    /** Programs that end are done within this time; the others serve until the process ends. */
+    private static final int MILLISECONDS = 5000;
+
     private final Printed printed;
 
     Examples(Printed printed) {
         this.printed = printed;
     }
 
-    /** Each list: a text, how often it must be printed, and classes to start one after the other. */
+    /** Each list: a name, a text, how often it must be printed, and classes to run one after the other. */
     Map<String, ?> all(String[][] wanted) throws Exception {
-        Map<String, Object> answers = new LinkedHashMap<>();
+        var threads = Executors.newCachedThreadPool();
+        Map<String, Future<String>> running = new LinkedHashMap<>();
         for (String[] each : wanted) {
-            answers.put(each[each.length - 1], run(each[0], Integer.parseInt(each[1]), Arrays.copyOfRange(each, 2, each.length)));
+            String[] classes = Arrays.copyOfRange(each, 3, each.length);
+            running.put(each[0], threads.submit(() -> run(each[1], Integer.parseInt(each[2]), classes)));
         }
+        Map<String, Object> answers = new LinkedHashMap<>();
+        for (var each : running.entrySet()) {
+            answers.put(each.getKey(), each.getValue().get());
+        }
+        threads.shutdown();
         return answers;
     }
 
-    private String run(String text, int times, String[] names) throws Exception {
+    /** Returns what was printed once the text was printed so often, or never will be. */
+    private String run(String text, int times, String[] classes) throws Exception {
         ByteArrayOutputStream output = printed.begin();
-        List<Thread> threads = new ArrayList<>();
-        for (String name : names) {
+        for (String name : classes) {
             var main = Class.forName("org.apache.rocketmq.example." + name).getMethod("main", String[].class);
             var thread = new Thread(() -> {
                 try {
@@ -37,10 +47,13 @@ final class Examples {
             });
             thread.setDaemon(true);
             thread.start();
-            threads.add(thread);
-            thread.join(3000);
+            thread.join(MILLISECONDS);
         }
-        Rig.until(text, () -> output.toString(StandardCharsets.UTF_8).split(text, -1).length > times);
+        try {
+            Rig.until(text, () -> output.toString(StandardCharsets.UTF_8).split(text, -1).length > times);
+        } catch (IllegalStateException late) {
+            output.writeBytes((late.getMessage() + "\n").getBytes(StandardCharsets.UTF_8));
+        }
         return output.toString(StandardCharsets.UTF_8);
     }
 }
