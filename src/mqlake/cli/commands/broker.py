@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mqlake.cli.options import UsageError
+
+if TYPE_CHECKING:
+    from mqlake.programs.broker import BrokerProgram
 
 EXAMPLES = (
     "mqlake broker --store /data/rocketmq/store",
@@ -67,18 +70,23 @@ def broker(
     ] = None,
 ) -> int:
     """Serve RocketMQ clients on a store directory."""
-    from mqlake.broker.settings import make_broker_settings
-    from mqlake.programs.broker import BrokerProgram
     from mqlake.programs.serve import serve
-    from mqlake.store.settings import read_properties
 
     given = [text.partition("=") for text in override or []]
     if wrong := [name for name, sign, _ in given if not sign]:
         raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
     options = {"storePathRootDir": store, "listenPort": port, "namesrvAddr": namesrv}
-    found: dict[str, object] = {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}
-    found |= read_properties(config) if config else {}
-    found |= {name: str(value) for name, value in options.items() if value is not None}
-    found |= {name.strip(): value.strip() for name, _, value in given}
-    serve(lambda: BrokerProgram(make_broker_settings(found), namesrv_port))
+
+    def make() -> BrokerProgram:
+        from mqlake.broker.settings import make_broker_settings
+        from mqlake.programs.broker import BrokerProgram
+        from mqlake.store.settings import read_properties
+
+        found: dict[str, object] = {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}
+        found |= read_properties(config) if config else {}
+        found |= {name: str(value) for name, value in options.items() if value is not None}
+        found |= {name.strip(): value.strip() for name, _, value in given}
+        return BrokerProgram(make_broker_settings(found), namesrv_port)
+
+    serve(make)
     return 0
