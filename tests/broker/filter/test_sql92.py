@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +94,18 @@ def test_refused(text: str, where: int | None, reason: str) -> None:
     if where is not None:
         assert f"character {where}:" in str(error.value)
     assert len(str(error.value)) < 250
+
+
+def test_the_examples_of_the_page() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "filters.md").read_text()
+    examples = page.split("```sql\n")[1].split("```")[0].splitlines()
+    message = {"price": "11", "region": "north", "name": "abc", "kind": "real"} | {
+        "urgent": "false"
+    }
+    assert [compile_expression(example)(message) for example in examples] == [True] * 3
+    for text in re.findall("`(.*?)`", page.split("What an expression means")[1].split("Where")[0]):
+        if text not in ("9.5", "10.5", "0.0", "TRUE", "=", "<", "NOT"):
+            compile_expression(text)
 
 
 def test_long_expressions() -> None:
