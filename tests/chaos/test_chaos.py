@@ -102,7 +102,7 @@ def test_a_broker_killed_again_and_again_loses_nothing_that_it_acknowledged(
     process = BrokerProcess(tmp_path / "store", tmp_path / "log", {"flushDiskType": "SYNC_FLUSH"})
 
     async def kill(producers: list[Producer]) -> None:
-        for share in (0.2, 0.4, 0.6):
+        for share in (0.25, 0.6):
             wanted = int(share * QUEUES * COUNT)
             await until(partial(have_acknowledged, producers, wanted))
             await asyncio.to_thread(process.kill)
