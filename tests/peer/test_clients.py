@@ -180,6 +180,9 @@ def test_what_fails_comes_again_and_then_goes_to_the_dead_letters(answers: Answe
         times[message["body"]].append(message["times"])
     assert times == {"good": [0], "once": [0, 1], "never": [0, 1, 2]}
     assert len({m["topic"] for m in found["attempts"]}) == 1, "the client shows the first topic"
+    # A client whose broker takes nothing back sends a message of its own instead.
+    born = {(m["body"], m["born"]) for m in [*found["attempts"], *found["dead"]]}
+    assert len(born) == 3, "what comes again is the message that was given back"
     (letter,) = found["dead"]
     assert letter["body"] == "never"
     assert letter["topic"].startswith("%DLQ%G_")

@@ -28,6 +28,7 @@ final class Collected {
         described.put("queue", message.getQueueId());
         described.put("offset", message.getQueueOffset());
         described.put("times", message.getReconsumeTimes());
+        described.put("born", message.getBornTimestamp());
         described.put("msgId", message.getMsgId());
         described.put("properties", message.getProperties());
         described.put("at", System.currentTimeMillis());

@@ -59,6 +59,7 @@ final class Features {
             case "pop": return new Pop();
             case "trace": return new Trace();
             case "offsets": return new Offsets();
+            case "endure": return new Endure();
             default: throw new IllegalArgumentException("unknown feature " + name);
         }
     }
