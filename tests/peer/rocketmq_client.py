@@ -40,6 +40,7 @@ class Clients:
             "java.io.tmpdir": directory,
             "rocketmq.client.logUseSlf4j": "false",
             "rocketmq.client.rebalance.waitInterval": REBALANCE[version],
+            "rocketmq.client.rebalance.lockInterval": 2000,
         }
         options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         options += [f"-D{name}={value}" for name, value in properties.items()]
@@ -70,6 +71,14 @@ class Clients:
     def let_go(self, names: str) -> None:
         """Shut those clients down."""
         self._jvm.ask("let go", names, "[]")
+
+    def begin(self, names: str, topic: str, word: str) -> None:
+        """Send ten messages that begin with a word."""
+        self._jvm.ask("begin", names, json.dumps([[topic, word]]))
+
+    def go_on(self, names: str, topic: str, group: str, word: str) -> list[str]:
+        """Return ten messages that a group has not consumed yet; then send ten others."""
+        return self._jvm.ask("go on", names, json.dumps([[topic, group, word]]))["consumed"]
 
     def examples(self, names: str, wanted: Sequence[Sequence[object]]) -> dict[str, str]:
         """Run programs of rocketmq-example, all at a time; return what each set of them printed.

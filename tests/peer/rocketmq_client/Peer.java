@@ -44,6 +44,10 @@ public final class Peer {
             case "let go":
                 held.close();
                 return Map.of();
+            case "begin":
+                return GoOn.begin(request[1], lists[0][0], lists[0][1]);
+            case "go on":
+                return GoOn.run(request[1], lists[0][0], lists[0][1], lists[0][2]);
             case "features":
                 return new Features(request[1]).all(lists);
             case "examples":
