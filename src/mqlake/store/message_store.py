@@ -53,6 +53,7 @@ class MessageStore(Answers):
         self._path, self._settings, self._progress = path, settings, progress
         self._waiting: deque[_Waiting] = deque()
         self._tick_timer: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -107,8 +108,9 @@ class MessageStore(Answers):
         await asyncio.gather(self._serving, return_exceptions=True)
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
-        if self._tick_timer is not None:
-            self._tick_timer.cancel()
+        for timer in (self._tick_timer, self._expiry):
+            if timer is not None:
+                timer.cancel()
         try:
             await self._loop.run_in_executor(self._disk, self.core.close)
         finally:
@@ -257,6 +259,8 @@ class MessageStore(Answers):
         future = self._loop.create_future()
         deadline = self._loop.time() + self.core.settings.sync_flush_timeout / 1000
         self._waiting.append(_Waiting(end, deadline, future))
+        if self._expiry is None:
+            self._expiry = self._loop.call_at(deadline, self._expire)
         if self._flushing is None:
             self._flushing = self._loop.create_task(self._flush())
         try:
@@ -291,12 +295,15 @@ class MessageStore(Answers):
                 future.set_exception(DiskError(str(failure), failure.errno))
 
     def _expire(self) -> None:
+        self._expiry = None
         now = self._loop.time()
         for waiting in self._waiting:
+            if waiting.future.done():
+                continue
             if waiting.deadline > now:
+                self._expiry = self._loop.call_at(waiting.deadline, self._expire)
                 return
-            if not waiting.future.done():
-                waiting.future.set_exception(TimeoutError())
+            waiting.future.set_exception(TimeoutError())
 
     # Read
 
@@ -328,7 +335,6 @@ class MessageStore(Answers):
 
     async def _serve(self) -> None:
         while not await self._is_closing_after(LOOK_INTERVAL):
-            self._expire()
             self.core.tick()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)

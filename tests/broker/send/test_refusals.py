@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import pytest
 
 from mqlake.errors import DiskError
 from mqlake.formats.config.topics import PERM_READ, Topic
+from mqlake.remoting.bodies.route import KVTable
+from mqlake.remoting.body import decode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command
+from mqlake.remoting.headers.send import SendMessageResponseHeader
 from tests.broker.running import Running, running, to
 
 Ask = Callable[[Running], Awaitable[Command]]
@@ -123,7 +127,8 @@ def test_a_store_that_takes_nothing_says_why(tmp_path: Path) -> None:
             answer = await broker.send(to("Orders"))
             assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
             assert "the disk is full" in (answer.remark or "")
-            assert broker.parts.busy.counts == {"NOT_AVAILABLE": 1}
+            told = await broker.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
+            assert decode_body(KVTable, told.body).table["busy_NOT_AVAILABLE"] == "1"
 
     asyncio.run(run())
 
@@ -146,3 +151,59 @@ def test_a_disk_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(DiskError, match="Input/output error"):
         asyncio.run(run())
+
+
+class SlowDisk:
+    """Lets no sync end before it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch, self._is_free = monkeypatch, threading.Event()
+        self._sync = os.fdatasync
+
+    def __enter__(self) -> None:
+        self._monkeypatch.setattr(os, "fdatasync", self._wait)
+
+    def __exit__(self, *failure: object) -> None:
+        self._is_free.set()
+
+    def _wait(self, descriptor: int) -> None:
+        self._is_free.wait()
+        self._sync(descriptor)
+
+
+def test_too_many_sends_that_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        settings = {"flushDiskType": "SYNC_FLUSH", "sendThreadPoolQueueCapacity": 2}
+        async with running(tmp_path, **settings) as broker:
+            assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
+            log = broker.parts.store.core.log
+            size = log.end
+            with SlowDisk(monkeypatch):
+                waiting = [asyncio.create_task(broker.send(to("Orders"))) for _ in range(2)]
+                while log.end < 3 * size:  # noqa: ASYNC110 (nothing tells)
+                    await asyncio.sleep(0)
+                refused = await broker.send(to("Orders"))
+            assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
+            assert refused.remark == "[WAITING_FOR_DISK]broker busy: 2 sends wait for the disk"
+            assert [answer.code for answer in await asyncio.gather(*waiting)] == [0, 0]
+            assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
+
+    asyncio.run(run())
+
+
+def test_a_sync_that_takes_too_long_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        settings = {"flushDiskType": "SYNC_FLUSH", "syncFlushTimeout": 100}
+        async with running(tmp_path, **settings) as broker:
+            with SlowDisk(monkeypatch):
+                answer = await broker.send(to("Orders"))
+            assert answer.code == ResponseCode.FLUSH_DISK_TIMEOUT
+            # It is in the log, so the producer is told where.
+            assert answer.header(SendMessageResponseHeader).queue_offset == 0
+            assert broker.parts.busy.counts == {"FLUSH_TIMEOUT": 1}
+
+    asyncio.run(run())

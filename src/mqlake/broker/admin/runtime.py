@@ -107,6 +107,7 @@ class RuntimeAdmin:
             "getTotalTps": _thrice(found + missed),
             "getTransferredTps": _thrice(stats.whole_tps("got")),
             "pageCacheLockTimeMills": 0,
+            **{f"busy_{reason}": count for reason, count in self._parts.busy.counts.items()},
         }
 
     def _timers(self) -> dict[str, object]:

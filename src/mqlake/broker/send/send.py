@@ -146,6 +146,7 @@ class SendMessages:
         if not self._store.waits_for_disk:
             self._answer(sent, results)
             return
+        self._unflushed += len(sent)
         task = self._loop.create_task(self._answer_once_durable(sent, results))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -153,7 +154,6 @@ class SendMessages:
     async def _answer_once_durable(
         self, sent: Sequence[_Sent], results: Sequence[PutResult]
     ) -> None:
-        self._unflushed += len(sent)
         try:
             results = await self._store.durable(results)
         finally:
