@@ -29,7 +29,12 @@ class NameServer:
     Args:
         settings: as they are, a mapping of upstream's names, or the path of a file of them.
         clock: what the time of registrations and heartbeats is taken from.
+
+    Attributes:
+        port: where it listens; there once it has started.
     """
+
+    port: int
 
     def __init__(
         self,
@@ -63,10 +68,10 @@ class NameServer:
         """
         self._state.kv.load()
         settings = self.settings
-        port = await self._server.start(settings.bind_address, settings.listen_port)
+        self.port = await self._server.start(settings.bind_address, settings.listen_port)
         self._scan_later()
-        _log.info("name server listens on %s:%d", settings.bind_address, port)
-        return port
+        _log.info("name server listens on %s:%d", settings.bind_address, self.port)
+        return self.port
 
     async def stop(self) -> None:
         """Close all connections."""
