@@ -10,9 +10,9 @@ from mqlake.remoting.template import FrameTemplate
 
 def test_a_filled_template_is_the_encoded_command() -> None:
     sample = response(Command(310), ResponseCode.SUCCESS, {"percent": '100 % "of" %s'})
-    template = FrameTemplate(sample, ["msgId", "msgIdOf", "queueId"])
+    template = FrameTemplate(sample, {"msgId": "%s", "msgIdOf": "0x%04X", "queueId": "%d"})
 
     for opaque in (0, -1, 2**31 - 1):
-        fields = {**sample.fields, "msgId": "A", "msgIdOf": "%d", "queueId": "7"}
+        fields = {**sample.fields, "msgId": "Ä%d", "msgIdOf": "0x00FF", "queueId": "7"}
         whole = response(Command(310, opaque), ResponseCode.SUCCESS, fields)
-        assert template.fill("A", "%d", 7, opaque) == encode(whole)
+        assert template.fill("Ä%d", 255, 7, opaque) == encode(whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -22,21 +22,25 @@ class FrameTemplate:
     For JSON headers only: what is filled in is not escaped.
     """
 
-    def __init__(self, response: Command, gaps: Sequence[str]) -> None:
-        """Make the frame of `response`, with gaps for the values of these fields, in this order."""
+    def __init__(self, response: Command, gaps: Mapping[str, str]) -> None:
+        """Make the frame of `response`, with gaps in it.
+
+        Args:
+            gaps: further fields: their names, and what their values are made by ("%d", "%s" …).
+        """
         fields = {**response.fields, **{name: f"{_GAP}{name}" for name in gaps}}
         sample = msgspec.structs.replace(response, known_fields=fields, opaque=_OPAQUE)
         text = encode(sample).decode().replace("%", "%%").replace(str(_OPAQUE), "%d")
-        for name in gaps:
-            text = text.replace(msgspec.json.encode(_GAP + name).decode(), '"%s"')
+        for name, form in gaps.items():
+            text = text.replace(msgspec.json.encode(_GAP + name).decode(), f'"{form}"')
         self._text = text
 
     def fill(self, *values: object) -> bytes:
         """Return a frame.
 
         Args:
-            values: those of the fields, in their order, then the opaque. Texts are ASCII without
-                quotes, backslashes or control characters.
+            values: those of the gaps, in their order, then the opaque. Texts are without quotes,
+                backslashes and control characters.
         """
         header = (self._text % values).encode()
         size = len(header)

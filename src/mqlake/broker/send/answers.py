@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mqlake.broker.busy import BUSY, Busy
 from mqlake.broker.settings import BrokerSettings
+from mqlake.formats.host import encode_host
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, Serialization, response
 from mqlake.remoting.errors import RemotingError
@@ -54,7 +55,7 @@ def refusal(result: PutResult) -> RemotingError:
 _JSON = Serialization.JSON
 _OK = PutStatus.PUT_OK
 _SAMPLE = Command(0, serialization=_JSON)
-_GAPS = ("msgId", "queueId", "queueOffset", "transactionId")
+_GAPS = {"msgId": "%016X", "queueId": "%d", "queueOffset": "%d", "transactionId": "%s"}
 
 
 class Answers:
@@ -66,17 +67,20 @@ class Answers:
             "MSG_REGION": settings.region_id,
             "TRACE_ON": "true" if settings.trace_on else "false",
         }
-        self._success = FrameTemplate(response(_SAMPLE, header=self._common), _GAPS)
+        # An offset message id is where the store is, and where in its log the message is.
+        host = encode_host(settings.broker_address).hex().upper()
+        gaps = _GAPS | {"msgId": host + _GAPS["msgId"]}
+        self._success = FrameTemplate(response(_SAMPLE, header=self._common), gaps)
 
     def of(
         self, request: Command, result: PutResult, queue_id: int, unique_key: str
     ) -> Command | bytes:
         """Return the answer to a request that was put, or refused, so; or its frame."""
         status = result.status
-        is_plain = request.serialization == _JSON and unique_key.isalnum() and unique_key.isascii()
+        is_plain = request.serialization == _JSON and not result.offsets and unique_key.isalnum()
         if is_plain and status is _OK:
             return self._success.fill(
-                result.message_id, queue_id, result.queue_offset, unique_key, request.opaque
+                result.physical_offset, queue_id, result.queue_offset, unique_key, request.opaque
             )
         if status in _REFUSED:
             return self._refusal(request, result)
