@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from mqlake.broker.times import Times
 from mqlake.remoting.bodies.stats import BrokerStats, StatsItem
 
 TOPIC_PUT: Final = "TOPIC_PUT_NUMS"
@@ -56,6 +57,7 @@ class Stats:
     Attributes:
         missed: pulls that found no message.
         pulls: pulls that found some.
+        put_times, get_times: how long puts took until they were answered, and reads of queues.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Stats:
         self._ends, self._puts, self._now = ends, puts, milliseconds
         self._got: Counter[tuple[str, str]] = Counter()
         self.missed = self.pulls = 0
+        self.put_times, self.get_times = Times(), Times()
         self._at_start = self._put_by_topic()
         now = self._looked = milliseconds()
         self._series: dict[tuple[str, str], Series] = {}

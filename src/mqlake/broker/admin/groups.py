@@ -71,4 +71,4 @@ class GroupAdmin:
         groups = self._parts.groups
         found = [group for name in groups if (group := groups.get(name)) is not None]
         header = GroupCountHeader(total_group_num=len(found))
-        return response(request, header=header, body=encode_groups(found, groups.version, {}))
+        return response(request, header=header, body=encode_groups(found, groups.version))

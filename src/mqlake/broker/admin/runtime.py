@@ -107,6 +107,11 @@ class RuntimeAdmin:
             "getTotalTps": _thrice(found + missed),
             "getTransferredTps": _thrice(stats.whole_tps("got")),
             "pageCacheLockTimeMills": 0,
+            "putMessageEntireTimeMax": round(stats.put_times.longest * 1000),
+            "putMessageDistributeTime": stats.put_times.spread(),
+            "putLatency99": f"{stats.put_times.within(0.99):.2f}",
+            "putLatency999": f"{stats.put_times.within(0.999):.2f}",
+            "getMessageEntireTimeMax": round(stats.get_times.longest * 1000),
             **{f"busy_{reason}": count for reason, count in self._parts.busy.counts.items()},
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -87,6 +88,12 @@ class PullRequests:
         wanted = Wanted(topic, queue_id, offset, max(most, 1), most_bytes, allowed.choice)
         return _Pull(request, header, allowed, wanted)
 
+    def _read(self, wanted: Wanted) -> Found:
+        begin = time.perf_counter()
+        found = read(self._reads, wanted, self._parts.settings)
+        self._parts.stats.get_times.add(time.perf_counter() - begin)
+        return found
+
     def _take_reset(self, pull: _Pull) -> Command | None:
         """Return the answer to a group whose offset was set from outside, None where it was not."""
         if not self._parts.settings.use_server_side_reset_offset:
@@ -110,7 +117,7 @@ class PullRequests:
 
     def _serve(self, peer: Peer, pull: _Pull) -> Command | None:
         """Answer a pull, or let it wait."""
-        found = read(self._reads, pull.wanted, self._parts.settings)
+        found = self._read(pull.wanted)
         header = pull.header
         code = code_of(found, header.queue_offset)
         if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & MAY_SUSPEND:
@@ -159,7 +166,7 @@ class PullRequests:
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
-        found = read(self._reads, pull.wanted, self._parts.settings)
+        found = self._read(pull.wanted)
         code = code_of(found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found)

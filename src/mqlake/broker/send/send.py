@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 
 from mqlake.broker import naming
@@ -84,7 +85,8 @@ class SendMessages:
             batch = _batch(peer, request, header, topic, queue_id, properties)
             self._put()
             sent = peer, request, queue_id, unique_key
-            self._finish([sent], [self._store.append_batch(batch)])
+            begin = time.perf_counter()
+            self._finish([sent], [self._store.append_batch(batch)], begin)
             return
         if name.startswith(_RETRY):
             name = self._dead_letters.topic(header)
@@ -110,7 +112,8 @@ class SendMessages:
         sent = peer, request, queue_id, unique_key
         if _HALF in properties and self._is_half(message):
             self._put()
-            self._finish([sent], [self._store.append_half(message)])
+            begin = time.perf_counter()
+            self._finish([sent], [self._store.append_half(message)], begin)
             return
         if not self._messages:
             self._loop.call_soon(self._put)
@@ -140,25 +143,26 @@ class SendMessages:
             return
         messages, sent = self._messages, self._sent
         self._messages, self._sent = [], []
-        self._finish(sent, self._store.append_many(messages))
+        begin = time.perf_counter()
+        self._finish(sent, self._store.append_many(messages), begin)
 
-    def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult]) -> None:
+    def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         if not self._store.waits_for_disk:
-            self._answer(sent, results)
+            self._answer(sent, results, begin)
             return
         self._unflushed += len(sent)
-        task = self._loop.create_task(self._answer_once_durable(sent, results))
+        task = self._loop.create_task(self._answer_once_durable(sent, results, begin))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer_once_durable(
-        self, sent: Sequence[_Sent], results: Sequence[PutResult]
+        self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float
     ) -> None:
         try:
             results = await self._store.durable(results)
         finally:
             self._unflushed -= len(sent)
-        self._answer(sent, results)
+        self._answer(sent, results, begin)
 
     async def _answer_all(self) -> None:
         """Answer what was put, before the connections are closed."""
@@ -166,7 +170,8 @@ class SendMessages:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_PATIENCE)
 
-    def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult]) -> None:
+    def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
+        self._parts.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
         for (peer, request, queue_id, unique_key), result in zip(sent, results, strict=True):
             if not request.is_oneway:

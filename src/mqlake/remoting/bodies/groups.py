@@ -1,7 +1,7 @@
 """Consumer groups as a broker tells of them, and as it is told.
 
-Upstream: `SubscriptionGroupConfig`, `SubscriptionGroupWrapper`, `SubscriptionGroupList`,
-`GroupForbidden`. What is null upstream is left out.
+Upstream: `SubscriptionGroupConfig`, `SubscriptionGroupWrapper`, `SubscriptionGroupList`.
+What is null upstream is left out.
 """
 
 from __future__ import annotations
@@ -29,14 +29,6 @@ class TopicConfigs(msgspec.Struct, rename="camel"):
     topic_config_list: list[Topic] = []
 
 
-class GroupForbidden(msgspec.Struct, rename="camel"):
-    """The answer to UPDATE_AND_GET_GROUP_FORBIDDEN."""
-
-    group: str
-    topic: str
-    readable: bool
-
-
 def encode_group(group: SubscriptionGroup) -> bytes:
     """Return one group's settings."""
     return encode_body(_plain(group))
@@ -45,14 +37,13 @@ def encode_group(group: SubscriptionGroup) -> bytes:
 def encode_groups(
     groups: Iterable[SubscriptionGroup],
     version: DataVersion,
-    forbidden: dict[str, dict[str, int]],
 ) -> bytes:
     """Return all groups' settings by name."""
     return encode_body(
         {
             "subscriptionGroupTable": {group.group_name: _plain(group) for group in groups},
             "dataVersion": version,
-            "forbiddenTable": forbidden,
+            "forbiddenTable": {},
         }
     )
 

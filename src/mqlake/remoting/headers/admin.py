@@ -60,14 +60,6 @@ class DeleteGroupHeader(Header):
     clean_offset: bool = False
 
 
-class GroupForbiddenHeader(Header):
-    """UPDATE_AND_GET_GROUP_FORBIDDEN: may a group read a topic? Without `readable`, only asked."""
-
-    group: str
-    topic: str
-    readable: bool | None = None
-
-
 class ConsumeStatsHeader(Header):
     """GET_CONSUME_STATS.
 
@@ -187,13 +179,6 @@ class ReadAheadHeader(Header, rename={"mode": "READ_AHEAD_MODE"}):
     """SET_COMMITLOG_READ_MODE: 0 reads ahead, 1 does not (`madvise`)."""
 
     mode: Int32
-
-
-class ResumeCheckHeader(Header):
-    """RESUME_CHECK_HALF_MESSAGE."""
-
-    msg_id: str
-    topic: str | None = None
 
 
 class ConfigVersionHeader(Header):
