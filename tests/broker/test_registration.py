@@ -93,8 +93,8 @@ def test_a_name_server_that_comes_later_or_again_is_told(tmp_path: Path) -> None
             assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
             async with name_server(port):
                 await until(is_known)
+            # It knows nothing when it comes again, and the broker sees that it was gone.
             async with name_server(port):
-                broker.parts.topics.put(Topic("New"))
                 await until(is_known)
 
     asyncio.run(run())
@@ -139,3 +139,23 @@ def test_topics_that_a_name_server_calls_ordered_are(tmp_path: Path) -> None:
             await client.close()
 
     asyncio.run(run())
+
+
+def test_what_closes_every_connection_is_not_asked_all_the_time(tmp_path: Path) -> None:
+    asked = 0
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await reader.read(1)
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server, running(tmp_path, namesrvAddr=address) as broker:
+            for _ in range(100):
+                await broker.send(to("Orders"))
+
+    asyncio.run(run())
+    assert 1 <= asked <= 10

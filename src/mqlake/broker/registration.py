@@ -21,6 +21,7 @@ from mqlake.remoting.body import decode_body
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.command import Command, request
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.headers.namesrv import (
     GetRouteInfoHeader,
     RegisterBrokerHeader,
@@ -48,14 +49,15 @@ class _KVTable(msgspec.Struct):
 class Registration:
     """Keeps a broker registered at its name servers, each by itself.
 
-    Every `registerNameServerPeriod`, at once when topics change, and every second as long as it
-    fails.
+    Every `registerNameServerPeriod`, at once when topics change or the connection is lost, and
+    every second as long as it fails.
     """
 
     def __init__(self, settings: BrokerSettings, topics: Topics) -> None:
         self._settings, self._topics = settings, topics
         self._client = RemotingClient()
         self._stale = {address: asyncio.Event() for address in settings.name_servers}
+        self._peers: dict[str, Peer] = {}
         self._tasks: list[asyncio.Task[None]] = []
         topics.on_change = self.changed
 
@@ -108,6 +110,7 @@ class Registration:
                 await self._register(address)
             except MqlakeError as error:
                 failure, pause = str(error), _AGAIN
+                self._stale[address].clear()  # set by the connection that was lost just now
             else:
                 failure, pause = "", period
             if failure != was_told:
@@ -125,6 +128,11 @@ class Registration:
 
     async def _register(self, address: str) -> None:
         timeout = self._settings.register_broker_timeout_mills / 1000
+        peer = await self._client.connect(address)
+        if self._peers.get(address) is not peer:
+            # One that was started anew knows nothing: it is told at once, not after the interval.
+            self._peers[address] = peer
+            peer.on_close(lambda _: self._stale[address].set())
         answer = await self._client.call(address, self._registration(), timeout)
         if answer.body:
             self._take_order(decode_body(_KVTable, answer.body).table)
@@ -154,8 +162,6 @@ class Registration:
 
     def _take_order(self, table: dict[str, str]) -> None:
         """Note which topics are ordered (upstream: `updateOrderTopicConfig`)."""
-        if not table:
-            return
         for name in list(self._topics):
             topic = self._topics.get(name)
             if topic is not None and topic.order != (name in table):
