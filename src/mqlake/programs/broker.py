@@ -12,6 +12,7 @@ import msgspec
 
 from mqlake.broker.broker import Broker
 from mqlake.broker.settings import BrokerSettings
+from mqlake.errors import MqlakeError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
@@ -71,7 +72,12 @@ class BrokerProgram:
                 kv_config_path=str(self._settings.store_path / "config" / "kvConfig.json"),
             )
         )
-        port = await names.start()
+        try:
+            port = await names.start()
+        except MqlakeError as error:
+            raise MqlakeError(
+                f"name server: {error}; name one that runs, with namesrvAddr, or another port"
+            ) from error
         undo.push_async_callback(names.stop)
         address = _ALL_ADDRESSES.get(address, address)
         return f"{f'[{address}]' if ':' in address else address}:{port}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Mapping
 from typing import Final
 
@@ -64,9 +65,8 @@ class RemotingServer:
         try:
             server = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)
         except OSError as error:
-            raise MqlakeError(
-                f"cannot listen on {host}:{port}: {error.strerror or error}"
-            ) from None
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise MqlakeError(f"cannot listen on {host}:{port}: {reason}") from None
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
