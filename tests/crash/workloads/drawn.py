@@ -64,6 +64,11 @@ def _put_delayed(s: Session, dice: random.Random) -> None:
     s.put(dice.randrange(100), delay_level=dice.randrange(1, 4))
 
 
+def _put_timer(s: Session, dice: random.Random) -> None:
+    seconds = str(dice.choice((1, 2, 12, 3 * 24 * 3600)))
+    s.put(dice.randrange(100), properties={"TIMER_DELAY_SEC": seconds})
+
+
 def _tick(s: Session, dice: random.Random) -> None:
     s.tick()
 
@@ -107,15 +112,16 @@ def _retain(s: Session, dice: random.Random) -> None:
 
 
 _CHOICES: list[Move] = [
-    *[_put] * 8,
+    *[_put] * 7,
     *[_put_many] * 3,
     *[_put_batch] * 2,
     *[_tick] * 4,
     *[_flush] * 2,
     _put_delayed,
+    *[_put_timer] * 2,
     _flush_around,
     _checkpoint,
-    _pass_time,
+    *[_pass_time] * 2,
     _kill,
     _restart,
     _consume,

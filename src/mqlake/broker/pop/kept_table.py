@@ -47,7 +47,7 @@ class KeptTable(Generic[C]):
         self._changed = False
         self._writing: asyncio.Task[None] | None = None
         parts.repeating.every(_INTERVAL, self._write_if_changed)
-        parts.on_stop.append(self._write_now)
+        parts.on_stop.append(self._write_last)
 
     def change(self) -> None:
         """Let the file be written soon."""
@@ -68,10 +68,12 @@ class KeptTable(Generic[C]):
             self._changed = False
             self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, self._data()))
 
-    def _write_now(self) -> None:
+    async def _write_last(self) -> None:
+        if self._writing is not None:
+            await self._writing
         if self._changed:
             self._changed = False
-            self._write(self._data())
+            await asyncio.to_thread(self._write, self._data())
 
     def _data(self) -> bytes:
         return fastjson.dumps(msgspec.to_builtins(self._make())).encode("utf-8", "replace")
