@@ -72,7 +72,7 @@ def test_requests_beyond_the_limit_in_flight_are_busy() -> None:
             waiting = [asyncio.ensure_future(served.ask(request(PARK))) for _ in range(2)]
             await until(lambda: len(parked) == 2)
             answer = await served.ask(request(ECHO))
-            assert answer.code == ResponseCode.SYSTEM_BUSY
+            assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
             assert answer.remark == "[TOO_MANY_IN_FLIGHT]2 requests of this connection wait"
             peer, asked = parked[0]
             peer.answer(asked, response(asked))

@@ -104,4 +104,6 @@ def _not_supported(request: Command) -> Command:
 
 def _refuse(peer: Peer, request: Command, limit: int) -> None:
     remark = f"[TOO_MANY_IN_FLIGHT]{limit} requests of this connection wait"
-    _answer(peer, request, response(request, ResponseCode.SYSTEM_BUSY, remark=remark))
+    # clients of 4.9 give up upon SYSTEM_BUSY; upon this those of all releases send again
+    answer = response(request, ResponseCode.SERVICE_NOT_AVAILABLE, remark=remark)
+    _answer(peer, request, answer)
