@@ -35,8 +35,11 @@ def serve(make: Server) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_FORMAT)
     warnings.showwarning = _log_warning
     _allow_many_connections()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_until_told(make))
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_until_told(make))
+    finally:
+        gc.enable()
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
