@@ -45,6 +45,9 @@ FIXED = frozenset(
         "flushDiskType",
         "timerWheelEnable",
         "msgTraceTopicName",
+        "regionId",
+        "traceOn",
+        "startAcceptSendRequestTimeStamp",
     )
 )
 """Settings that take effect at a start only."""
