@@ -52,7 +52,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
     queue_id: int = msgspec.field(name="q")
     topic: str = msgspec.field(name="t")
     group: str = msgspec.field(name="c")
-    distances: list[int] = msgspec.field(name="d", default_factory=list[int])
+    distances: list[int] = msgspec.field(name="d", default=[])
     broker_name: str | None = msgspec.field(name="bn", default=None)
     bits: int = msgspec.field(name="bm", default=0)
     revive_offset: int = msgspec.field(name="ro", default=0)
@@ -71,7 +71,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
     @property
     def offsets(self) -> list[int]:
         """Return the queue offsets of the messages."""
-        distances = self.distances[:_MOST] or range(max(0, min(self.count, _MOST)))
+        distances = self.distances or range(max(0, min(self.count, _MOST)))
         return [self.start_offset + distance for distance in distances]
 
     @property
@@ -81,8 +81,11 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
 
     def acknowledge(self, queue_offset: int) -> None:
         """Note that a message was consumed; nothing where it is none of these."""
-        if queue_offset in self.offsets:
-            self.bits |= 1 << self.offsets.index(queue_offset)
+        distance = queue_offset - self.start_offset
+        if not self.distances and 0 <= distance < min(self.count, _MOST):
+            self.bits |= 1 << distance
+        elif distance in self.distances:
+            self.bits |= 1 << self.distances.index(distance)
 
 
 class Ack(msgspec.Struct, omit_defaults=True):
@@ -95,7 +98,7 @@ class Ack(msgspec.Struct, omit_defaults=True):
     pop_time: int = msgspec.field(name="pt")
     broker_name: str | None = msgspec.field(name="bn", default=None)
     ack_offset: int = msgspec.field(name="ao", default=-1)
-    ack_offsets: list[int] = msgspec.field(name="aol", default_factory=list[int])
+    ack_offsets: list[int] = msgspec.field(name="aol", default=[])
 
     @property
     def key(self) -> Key:
@@ -153,6 +156,7 @@ def read(record: Record) -> CheckPoint | Ack | None:
     if kind is None:
         return None
     try:
-        return decode_body(kind, record.body)
+        found = decode_body(kind, record.body)
     except FormatError:
         return None
+    return None if isinstance(found, CheckPoint) and len(found.distances) > _MOST else found
