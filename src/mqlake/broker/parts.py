@@ -29,12 +29,14 @@ class Parts:
         busy: how often requests were turned away.
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
+        on_settings: called when settings were changed, for those that made something of them.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
 
     def __init__(self, settings: BrokerSettings, store: MessageStore) -> None:
         self.settings, self.store = settings, store
         self.repeating = Repeating()
+        self.on_settings: list[Callable[[], None]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(settings, store.core.config.topics)
         self.groups = Groups(settings, store.core.config.groups)

@@ -225,3 +225,16 @@ def test_what_is_answered_no_longer_counts_as_waiting(tmp_path: Path, flush: str
             assert peer.in_flight == 0
 
     asyncio.run(run())
+
+
+def test_settings_that_change_meanwhile_count(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            changes = b"regionId=elsewhere\ntraceOn=false\n"
+            assert (await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=changes)).code == 0
+            answer = await broker.send(to("Orders"))
+            (record,) = broker.records("Orders")
+            for told in (answer.fields, record.properties):
+                assert (told["MSG_REGION"], told["TRACE_ON"]) == ("elsewhere", "false")
+
+    asyncio.run(run())

@@ -45,9 +45,6 @@ FIXED = frozenset(
         "flushDiskType",
         "timerWheelEnable",
         "msgTraceTopicName",
-        "regionId",
-        "traceOn",
-        "startAcceptSendRequestTimeStamp",
     )
 )
 """Settings that take effect at a start only."""
@@ -100,6 +97,8 @@ class SettingsAdmin:
             attribute = _names()[name]
             # All parts of a broker hold the one object, and look at it each time.
             msgspec.structs.force_setattr(settings, attribute, getattr(new, attribute))
+        for function in self._parts.on_settings:
+            function()
         self._version = msgspec.structs.replace(
             self._version,
             counter=self._version.counter + 1,

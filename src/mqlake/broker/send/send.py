@@ -49,15 +49,21 @@ class SendMessages:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._store = parts, parts.store
         self._loop = asyncio.get_running_loop()
-        keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
-        self._properties = StoredProperties(parts.settings, keys)
-        self._checks, self._dead_letters = SendChecks(parts), DeadLetters(parts)
-        self._answers = Answers(parts.settings, parts.busy)
+        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
+        self._dead_letters = DeadLetters(parts)
+        self._read_settings()
+        parts.on_settings.append(self._read_settings)
         self._messages: list[Message] = []
         self._sent: list[_Sent] = []
         self._unflushed = 0
         self._tasks: set[asyncio.Task[None]] = set()
         parts.on_stop.append(self._answer_all)
+
+    def _read_settings(self) -> None:
+        settings = self._parts.settings
+        self._properties = StoredProperties(settings, self._keys)
+        self._checks = SendChecks(self._parts)
+        self._answers = Answers(settings, self._parts.busy)
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what answers each request code."""
