@@ -185,6 +185,7 @@ def test_too_many_sends_that_wait_for_the_disk(
                 while log.end < 3 * size:  # noqa: ASYNC110 (nothing tells)
                     await asyncio.sleep(0)
                 refused = await broker.send(to("Orders"))
+                assert not any(task.done() for task in waiting)
             assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
             assert refused.remark == "[WAITING_FOR_DISK]broker busy: 2 sends wait for the disk"
             assert [answer.code for answer in await asyncio.gather(*waiting)] == [0, 0]
