@@ -56,7 +56,10 @@ class Running:
     def records(self, topic: str, queue_id: int = 0) -> list[Record]:
         """Return what consumers would read of a queue."""
         self.parts.store.core.tick()
-        return self.parts.store.get(topic, queue_id, 0, 1000).records
+        found: list[Record] = []
+        while batch := self.parts.store.get(topic, queue_id, len(found), 1000).records:
+            found += batch
+        return found
 
 
 @asynccontextmanager

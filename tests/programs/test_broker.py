@@ -26,6 +26,7 @@ from tests.programs.processes import BrokerProcess
 PRODUCERS = 8
 QUEUES = 4
 SENT_BEFORE_THE_END = 400
+KILLS = 25
 
 
 class Producer:
@@ -36,12 +37,12 @@ class Producer:
     """
 
     def __init__(self, number: int) -> None:
-        self.number, self.queue_id = number, number % QUEUES
+        self._number, self.queue_id = number, number % QUEUES
         self.acknowledged: dict[int, bytes] = {}
 
     async def send(self, client: RemotingClient, address: str) -> None:
         for count in range(1_000_000):
-            body = b"%d:%d" % (self.number, count)
+            body = b"%d:%d" % (self._number, count)
             command = request(
                 RequestCode.SEND_MESSAGE_V2, to("Orders", queue_id=self.queue_id), body
             )
@@ -54,9 +55,9 @@ class Producer:
                 self.acknowledged[told.queue_offset] = body
 
 
-async def load(process: BrokerProcess) -> list[Producer]:
-    """Send from many producers, and kill the broker meanwhile."""
-    producers = [Producer(number) for number in range(PRODUCERS)]
+async def load(process: BrokerProcess, first: int = 0) -> list[Producer]:
+    """Send from many producers, numbered from `first` on, and kill the broker meanwhile."""
+    producers = [Producer(first + number) for number in range(PRODUCERS)]
     clients = [RemotingClient() for _ in producers]
     sending = asyncio.gather(
         *(p.send(c, process.address) for p, c in zip(producers, clients, strict=True))
@@ -72,8 +73,16 @@ async def load(process: BrokerProcess) -> list[Producer]:
     return producers
 
 
-async def stored(broker: Running) -> dict[int, list[Record]]:
-    return {queue: broker.records("Orders", queue) for queue in range(QUEUES)}
+def check(broker: Running, producers: list[Producer]) -> dict[int, list[Record]]:
+    """Return the messages of each queue; fail if one is missing, twice there, or misplaced."""
+    queues = {queue: broker.records("Orders", queue) for queue in range(QUEUES)}
+    for producer in producers:
+        found = {record.queue_offset: record.body for record in queues[producer.queue_id]}
+        assert producer.acknowledged.items() <= found.items()
+    for records in queues.values():
+        assert [record.queue_offset for record in records] == list(range(len(records)))
+        assert in_order(records)
+    return queues
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
@@ -82,17 +91,25 @@ def test_a_killed_broker_loses_nothing_that_it_acknowledged(tmp_path: Path, flus
         store, settings = tmp_path / "store", {"flushDiskType": flush}
         producers = await load(BrokerProcess(store, tmp_path / "log", settings))
         async with running(store, **settings) as broker:
-            queues = await stored(broker)
-            for producer in producers:
-                found = {r.queue_offset: r.body for r in queues[producer.queue_id]}
-                assert producer.acknowledged.items() <= found.items()
-            for records in queues.values():
-                assert [record.queue_offset for record in records] == list(range(len(records)))
-                assert in_order(records)
+            queues = check(broker, producers)
             # Who comes next goes on behind them.
             answer = await broker.send(to("Orders", queue_id=1), b"next")
             told = answer.header(SendMessageResponseHeader)
             assert told.queue_offset == len(queues[1])
+
+    asyncio.run(run())
+
+
+@pytest.mark.nightly
+def test_a_broker_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        store, settings = tmp_path / "store", {"flushDiskType": "SYNC_FLUSH"}
+        producers: list[Producer] = []
+        for _ in range(KILLS):
+            process = BrokerProcess(store, tmp_path / "log", settings)
+            producers += await load(process, first=len(producers))
+        async with running(store, **settings) as broker:
+            check(broker, producers)
 
     asyncio.run(run())
 
