@@ -26,8 +26,12 @@ to try again where the lock of a queue is not free yet."""
 class Clients:
     """A JVM with the clients of one release."""
 
-    def __init__(self, directory: Path, version: str = NEWEST) -> None:
+    def __init__(
+        self, directory: Path, version: str = NEWEST, rebalance: int | None = None
+    ) -> None:
         """Start it; what it writes goes to `directory`.
+
+        `rebalance`: milliseconds between rebalances, instead of those of the release above.
 
         Raises:
             JavaMissingError: it cannot be built.
@@ -39,8 +43,7 @@ class Clients:
             "user.home": directory,
             "java.io.tmpdir": directory,
             "rocketmq.client.logUseSlf4j": "false",
-            "rocketmq.client.rebalance.waitInterval": REBALANCE[version],
-            "rocketmq.client.rebalance.lockInterval": 2000,
+            "rocketmq.client.rebalance.waitInterval": rebalance or REBALANCE[version],
         }
         options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         options += [f"-D{name}={value}" for name, value in properties.items()]
