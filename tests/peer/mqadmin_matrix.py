@@ -223,7 +223,7 @@ _REPLACED: tuple[tuple[str, str], ...] = (
     (r"\b1[67]\d{11}\b", "MILLISECONDS"),
     (r"rt=\d+ms", "rt=N"),
     (r"TPS: [\d.]+", "TPS: N"),
-    (r"commitLogDiskRatio_\S+", "commitLogDiskRatio_PATH"),
+    (r"commitLogDiskRatio_\S+?:", "commitLogDiskRatio_PATH:"),
     (r"(?<![\w.])/[\w./~-]+/(?=[\w-]+\b)", "DIRECTORY/"),
     (r"\bmsgbodys/\S+", "FILE"),
     (r"recallHandle=\S+", "recallHandle"),
@@ -232,14 +232,16 @@ _REPLACED: tuple[tuple[str, str], ...] = (
 )
 
 
-_LEFT_OUT = re.compile("ROCKSDB|MessageTrack.*TOOLS_CONSUMER")
-"""Lines about what mqlake has not, and about commands that ran at the same time."""
+_LEFT_OUT = re.compile(
+    r"^.*ROCKSDB.*\n|MessageTrack \[consumerGroup=TOOLS_CONSUMER[^]]*\]\n?", re.MULTILINE
+)
+"""What is printed about what mqlake has not, and about commands that ran at the same time."""
 
 
 def tidied(entry: Entry, output: str, side: Side) -> str:
     """Return what a command printed without what differs from run to run."""
     text = output.replace(side.broker, "BROKER").replace(side.names, "NAMESRV")
-    text = "\n".join(line for line in text.splitlines() if not _LEFT_OUT.search(line))
+    text = _LEFT_OUT.sub("", text)
     for pattern, replacement in _REPLACED:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     return entry.tidy(text.strip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +40,6 @@ class Side:
 
 @contextmanager
 def tools(directory: Path) -> Iterator[Clients]:
-    """Commands keep clients of the name server that they saw first: one JVM for each side."""
     directory.mkdir()
     try:
         clients = Clients(directory)
@@ -59,6 +59,11 @@ def different(recorded: Mapping[str, str], printed: Mapping[str, str]) -> set[st
     }
 
 
+def shown(recorded: str, printed: str) -> str:
+    lines = recorded.splitlines(), printed.splitlines()
+    return "\n".join(difflib.unified_diff(*lines, "RocketMQ", "mqlake", n=1, lineterm=""))
+
+
 @pytest.mark.timeout(600)
 def test_mqadmin_prints_the_same_of_mqlake(tmp_path: Path) -> None:
     with (
@@ -68,8 +73,8 @@ def test_mqadmin_prints_the_same_of_mqlake(tmp_path: Path) -> None:
         printed = run(clients, Side(running.name_server, running.address), tmp_path)
     recorded = json.loads(RECORDED.read_text())
     found = different(recorded, printed)
-    unexpected = {words: (recorded[words], printed[words]) for words in found - DIFFERENT.keys()}
-    assert not unexpected
+    unexpected = sorted(found - DIFFERENT.keys())
+    assert not unexpected, "\n".join(shown(recorded[each], printed[each]) for each in unexpected)
     assert found == DIFFERENT.keys(), "some that differed are the same now"
     assert len(found) <= 0.1 * len(recorded)
     if PAGE.read_text() != page():

@@ -67,7 +67,8 @@ final class MqAdmin {
         try {
             var find = MQAdminStartup.class.getDeclaredMethod("findSubCommand", String.class);
             find.setAccessible(true);
-            var command = (SubCommand) find.invoke(null, words[0]);
+            // A new one each time: some keep the client of their first run.
+            var command = (SubCommand) find.invoke(null, words[0]).getClass().getDeclaredConstructor().newInstance();
             Options options = command.buildCommandlineOptions(ServerUtil.buildCommandlineOptions(new Options()));
             String[] rest = Arrays.copyOfRange(words, 1, words.length);
             CommandLine line = ServerUtil.parseCmdLine("mqadmin " + words[0], rest, options, new PosixParser());
