@@ -23,6 +23,8 @@ T = TypeVar("T")
 GROUP, TOPIC = "readers", "orders"
 OFFSET = "consumer offset"
 
+_HOUR = 3600
+
 
 class Session:
     """A store and who uses it. Messages are known by their physical offset.
@@ -141,6 +143,13 @@ class Session:
     def pass_time(self, milliseconds: int) -> None:
         """Let time pass, and the store do what falls due, as its facades do."""
         self.clock.forward(milliseconds)
+        is_old = self.clock.monotonic() > self.settings.file_reserved_time * _HOUR
+        if is_old or self.settings.max_commit_log_bytes:
+            self.retain(self._serve)
+        else:
+            self._serve()
+
+    def _serve(self) -> None:
         while (job := self.do(self.store.services.due)) is not None:
             job.run()
             self.do(job.done)
