@@ -21,7 +21,7 @@ from mqlake.remoting.headers.send import SendMessageHeaderV2
 
 _CHUNK = 1 << 18
 SUCCESS = b'{"code":0,'
-FRAMES = 1000
+FRAMES = 50_000
 QUEUES = 4
 
 

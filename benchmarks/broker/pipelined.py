@@ -9,6 +9,8 @@ from benchmarks.bench import Bench, remove, say
 from benchmarks.broker.load import QUEUES, Load, run
 from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
 from benchmarks.results import Bar, Section, Series
+from mqlake.remoting.bodies.route import KVTable
+from mqlake.remoting.body import decode_body
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.command import request
@@ -19,10 +21,10 @@ WANTED = 80_000
 SIZES = {"128 B": 128, "1 KiB": 1024}
 
 METHOD = """\
-Sends as the Java client makes them (SEND_MESSAGE_V2, JSON headers, keys and properties), encoded
+Sends as the Java client makes them (SEND_MESSAGE_V2, JSON headers, each its unique key), encoded
 beforehand, over {connections} connections with {window} in flight on each; broker and load
 generator on one core each. Topics have {queues} queues, `ASYNC_FLUSH`. Every send must be answered
-with SUCCESS, and a second after the last one the queues must hold all of them."""
+with SUCCESS, and a second after the last one queues and index must have all of them."""
 
 
 class _MaxOffset(Header):
@@ -68,7 +70,7 @@ def measure(bench: Bench) -> Section:
 
 
 async def _check(load: Load, sent: int) -> None:
-    """Raise unless the queues hold everything that was sent."""
+    """Raise unless queues and index have everything that was sent."""
     await asyncio.sleep(1)
     client = RemotingClient()
     there = 0
@@ -76,6 +78,8 @@ async def _check(load: Load, sent: int) -> None:
         header = _MaxOffset(topic=load.topic, queue_id=queue_id)
         answer = await client.call(load.address, request(RequestCode.GET_MAX_OFFSET, header))
         there += answer.header(_Offset).offset
+    told = await client.call(load.address, request(RequestCode.GET_BROKER_RUNTIME_INFO))
+    behind = decode_body(KVTable, told.body).table["dispatchBehindBytes"]
     await client.close()
-    if there != sent:
-        raise RuntimeError(f"{sent} sends were acknowledged, the queues hold {there}")
+    if there != sent or behind != "0":
+        raise RuntimeError(f"{sent} sends, queues hold {there}, the index is {behind} bytes behind")
