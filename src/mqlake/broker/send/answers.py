@@ -18,17 +18,17 @@ from mqlake.store.append.put_result import PutResult, PutStatus
 _REFUSED = {
     PutStatus.CREATE_MAPPED_FILE_FAILED: (
         ResponseCode.SYSTEM_ERROR,
-        "create mapped file failed, server is busy or broken.",
+        "create mapped file failed, server is busy or broken",
     ),
     PutStatus.MESSAGE_ILLEGAL: (ResponseCode.MESSAGE_ILLEGAL, "the message is illegal"),
     PutStatus.PROPERTIES_SIZE_EXCEEDED: (ResponseCode.MESSAGE_ILLEGAL, "the message is illegal"),
     PutStatus.SERVICE_NOT_AVAILABLE: (
         ResponseCode.SERVICE_NOT_AVAILABLE,
-        "service not available now.",
+        "service not available now",
     ),
     PutStatus.OS_PAGE_CACHE_BUSY: (
         BUSY,
-        "[PC_SYNCHRONIZED]broker busy, start flow control for a while.",
+        "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
     ),
     PutStatus.UNKNOWN_ERROR: (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"),
     PutStatus.WHEEL_TIMER_NOT_ENABLE: (
@@ -93,7 +93,7 @@ class Answers:
         return response(request, code, fields, remark=remark)
 
     def _refusal(self, request: Command, result: PutResult) -> Command:
-        code, words = _REFUSED[result.status]
         if result.status in _BUSY:
             self._busy.count(_BUSY[result.status])
-        return response(request, code, self._common, remark=f"{words}: {result.reason}")
+        error = refusal(result)
+        return response(request, error.code, self._common, remark=error.remark)
