@@ -13,6 +13,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.frames import encode
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.shared import Shared
 from tests.remoting.messages import frame, json_header
 from tests.remoting.serving import Raw, Served, serving, until
 
@@ -84,6 +85,8 @@ def test_requests_beyond_the_limit_in_flight_are_busy() -> None:
 
 
 def test_silent_connections_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
     async def run() -> None:
         async with serving(HANDLERS, Limits(idle=0.2)) as served:
             raw = await Raw.open(served.port)
@@ -163,6 +166,26 @@ def test_one_that_does_not_read_is_served_no_more_until_it_reads() -> None:
             await raw.close()
 
     asyncio.run(run())
+
+
+def test_one_that_is_gone_before_it_was_greeted_is_no_accident(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Gone(asyncio.Transport):
+        def abort(self) -> None:
+            pass
+
+    async def run() -> None:
+        peer = Peer(lambda *_: None, Shared(asyncio.get_running_loop(), Limits()))
+        transport = Gone()
+        transport.set_write_buffer_limits = lambda high: None  # type: ignore[method-assign]
+        peer.connection_made(transport)
+        assert peer.address == "unknown:0"
+        peer.connection_lost(None)
+        assert peer.is_closed
+
+    asyncio.run(run())
+    assert not caplog.records
 
 
 def test_one_that_does_not_read_what_comes_by_itself_is_closed(

@@ -15,6 +15,7 @@ from mqlake.remoting.shared import Shared
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
+_NOWHERE: Final = ("unknown", 0)
 _LAST_OPAQUE: Final = 2**31 - 1
 _MUCH: Final = 1 << 20
 """Bytes that are written before the round of the loop is over."""
@@ -155,8 +156,9 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=min(_MUCH, self._limits.write_buffer))
-        self.address = _address(transport.get_extra_info("peername"))
-        self.local_port = int(transport.get_extra_info("sockname")[1])
+        # one that is gone already has no address any more
+        self.address = _address(transport.get_extra_info("peername") or _NOWHERE)
+        self.local_port = int((transport.get_extra_info("sockname") or _NOWHERE)[1])
         self.last_active = self._shared.loop.time()
         self._is_open = True
         if not self._shared.opened(self):

@@ -96,5 +96,6 @@ class RemotingServer:
         silent_since = self._shared.loop.time() - self._limits.idle
         for peer in self.peers:
             if peer.last_active < silent_since:
-                peer.close(f"silent for {self._limits.idle:g} s")
+                _log.info("%s: closed: silent for %g s", peer.address, self._limits.idle)
+                peer.close()
         self._sweep_later()
