@@ -84,6 +84,27 @@ def test_requests_beyond_the_limit_in_flight_are_busy() -> None:
     asyncio.run(run())
 
 
+def test_tasks_of_requests_that_want_no_answer_count_too() -> None:
+    gate, begun = asyncio.Event(), list[Command]()
+
+    async def wait(_: Peer, asked: Command) -> None:
+        begun.append(asked)
+        await gate.wait()
+
+    async def run() -> None:
+        async with serving({**HANDLERS, PARK: wait}, Limits(in_flight=3)) as served:
+            for _ in range(10):
+                await served.client.oneway(served.address, request(PARK))
+            assert (await served.ask(request(ECHO))).code != ResponseCode.SUCCESS
+            assert len(begun) <= 3
+            gate.set()
+            (peer,) = served.server.peers
+            await until(lambda: peer.in_flight == 0)
+            await still_serves(served)
+
+    asyncio.run(run())
+
+
 def test_silent_connections_are_closed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
 

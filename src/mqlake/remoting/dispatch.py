@@ -70,7 +70,9 @@ async def _finish(peer: Peer, request: Command, coroutine: Coroutine[Any, Any, A
         answer = await coroutine
     except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
         answer = _failed(peer, request, error)
-    if answer is not None:
+    if request.is_oneway:
+        peer.in_flight -= 1
+    elif answer is not None:
         peer.answer(request, answer)
 
 
