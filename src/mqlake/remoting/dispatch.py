@@ -53,6 +53,8 @@ class Dispatcher:
         if type(answer) is Command:
             peer.answer(request, answer)
         elif iscoroutine(answer):
+            if request.flag & ONEWAY:
+                peer.in_flight += 1
             task = asyncio.ensure_future(_finish(peer, request, answer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
