@@ -67,7 +67,15 @@ def _settings(text: str) -> dict[str, str]:
 
 
 _PLACE_SETTINGS = frozenset(
-    ("bindAddress", "listenPort", "storePathCommitLog", "configStorePath", "kvConfigPath")
+    (
+        "bindAddress",
+        "listenPort",
+        "haListenPort",
+        "rocketmqHome",
+        "storePathCommitLog",
+        "configStorePath",
+        "kvConfigPath",
+    )
 )
 
 

@@ -96,4 +96,6 @@ def test_the_record_is_what_rocketmq_prints(tmp_path: Path) -> None:
     if not RECORDED.exists():
         RECORDED.parent.mkdir(exist_ok=True)
         RECORDED.write_text(json.dumps(printed, indent=1) + "\n")
-    assert not different(json.loads(RECORDED.read_text()), printed)
+    recorded = json.loads(RECORDED.read_text())
+    found = sorted(different(recorded, printed))
+    assert not found, "\n".join(shown(recorded[each], printed[each]) for each in found)
