@@ -13,6 +13,7 @@ import pytest
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, PutStatus
+from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.delivery.transactions import EndStatus
 
 SMALL = {
@@ -183,6 +184,81 @@ def test_a_sync_that_takes_too_long_is_said(
             held.set()
 
     asyncio.run(run())
+
+
+def test_appends_are_durable_once_that_was_waited_for(tmp_path: Path, syncs: CountedSyncs) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            results = store.append_many([message(0), Message("../x", b""), message(1)])
+            assert store.waits_for_disk
+            assert store.core.log.flushed < store.core.log.end
+            assert await store.durable(results) == results
+            assert store.core.log.flushed == store.core.log.end
+            syncs.fails = True
+            kept, refused, lost = await store.durable(
+                [*results[:2], *store.append_many([message(2)])]
+            )
+            assert (kept, refused) == (results[0], results[1])
+            assert (lost.status, lost.count) == (PutStatus.UNKNOWN_ERROR, 1)
+            syncs.fails = False
+
+    with pytest.raises(DiskError):
+        asyncio.run(run())
+
+
+def test_puts_hear_of_a_disk_that_hangs_whatever_else_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_free, hanging = threading.Event(), threading.Semaphore(0)
+    sync = os.fdatasync
+
+    def hang(descriptor: int) -> None:
+        hanging.release()
+        is_free.wait()
+        sync(descriptor)
+
+    async def run() -> None:
+        settings = SYNC | {"syncFlushTimeout": 50, "flushIntervalCommitLog": 1}
+        async with MessageStore.open(tmp_path, settings) as store:
+            monkeypatch.setattr(os, "fdatasync", hang)
+            # Appended, not waited for: only the store's own flush syncs it, and hangs.
+            store.append_many([message(0)])
+            await asyncio.to_thread(hanging.acquire)
+            try:
+                with pytest.raises(PutError, match="FLUSH_DISK_TIMEOUT"):
+                    await store.put(message(1))
+            finally:
+                is_free.set()
+
+    asyncio.run(run())
+
+
+def test_closing_waits_for_what_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_free, writing = threading.Event(), threading.Semaphore(0)
+    replace, order = ConfigWrite.run, list[str]()
+
+    def slow(write: ConfigWrite) -> None:
+        order.append("begin")
+        writing.release()
+        is_free.wait()
+        replace(write)
+        order.append("end")
+
+    async def run() -> None:
+        store = await MessageStore.open(tmp_path, SMALL).__aenter__()
+        monkeypatch.setattr(ConfigWrite, "run", slow)
+        store.core.config.topics.ensure("Topic", 1)
+        await asyncio.to_thread(writing.acquire)
+        store.core.config.topics.ensure("Other", 1)
+        closing = asyncio.create_task(store.close())
+        await asyncio.sleep(0.05)
+        is_free.set()
+        await closing
+
+    asyncio.run(run())
+    assert order == ["begin", "end"] * (len(order) // 2)
 
 
 def test_a_tail_follows_until_the_store_is_closed(tmp_path: Path) -> None:
