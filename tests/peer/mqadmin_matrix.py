@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 TOPIC, TOPIC_2 = "MatrixTopic", "MatrixTopic2"
 GROUP, GROUP_2, PRODUCERS = "G_matrix", "G_matrix2", "PG_matrix"
-AT_ONCE = 6
+AT_ONCE = 14
 """Commands that run at the same time, each with clients of its own."""
 CLUSTER, BROKER = "DefaultCluster", "broker-a"
 

@@ -7,7 +7,7 @@ does the same with the real broker: it shows that the features ask for the right
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,34 +39,49 @@ TIMER_PRECISION = 1000
 """Milliseconds by which RocketMQ's timers may be early."""
 
 
+@pytest.fixture(scope="module")
+def on_mqlake(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answers]:
+    """What happened with mqlake, by release; both at the same time, since they mostly wait."""
+    versions = (NEWEST, NEWEST_4)
+    places = [tmp_path_factory.mktemp("clients") for _ in versions]
+    with ThreadPoolExecutor(len(versions)) as threads:
+        found = threads.map(run_on, ["mqlake"] * len(versions), versions, places)
+        return dict(zip(versions, found, strict=True))
+
+
 @pytest.fixture(scope="module", params=SIDES)
-def answers(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Answers]:
+def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What happened in each feature; all of them run at the same time."""
     side, version = request.param
-    directory = tmp_path_factory.mktemp("clients")
     try:
-        clients = Clients(directory, version)
-        yield run_on(side, clients, version, directory)
+        if side == "mqlake":
+            return request.getfixturevalue("on_mqlake")[version]
+        return run_on(side, version, tmp_path_factory.mktemp("clients"))
     except JavaMissingError as reason:
         pytest.skip(f"without stock clients: {reason}")
-    clients.close()
 
 
-def run_on(side: str, clients: Clients, version: str, directory: Path) -> Answers:
-    if side == "mqlake":
-        with broker(directory / "store", **SETTINGS) as running:
-            found = run(clients, version, running.name_server, running.address)
-            if version == NEWEST:
-                found["examples"] = dict(run_examples(clients, running.name_server))
-            return found
-    cluster = Cluster(directory, directory / "store", SETTINGS)
-    cluster.start()
+def run_on(side: str, version: str, directory: Path) -> Answers:
+    clients = Clients(directory, version)
     try:
-        return run(clients, version, cluster.names, cluster.broker)
+        if side == "mqlake":
+            return run_on_mqlake(clients, version, directory)
+        cluster = Cluster(directory, directory / "store", SETTINGS)
+        cluster.start()
+        try:
+            return run(clients, version, cluster.names, cluster.broker)
+        finally:
+            cluster.kill()
     finally:
-        cluster.kill()
+        clients.close()
+
+
+def run_on_mqlake(clients: Clients, version: str, directory: Path) -> Answers:
+    with broker(directory / "store", **SETTINGS) as running:
+        found = run(clients, version, running.name_server, running.address)
+        if version == NEWEST:
+            found["examples"] = dict(run_examples(clients, running.name_server))
+        return found
 
 
 def happened(answers: Answers, feature: str) -> dict[str, Any]:

@@ -35,7 +35,6 @@ final class Pop implements Features.Feature {
         consumer.subscribe(rig.topic, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (batch, context) -> {
             batch.forEach(collected::add);
-            context.setDelayLevelWhenNextConsume(1);
             boolean isRefused = batch.stream()
                 .anyMatch(message -> Rig.body(message).endsWith(" 7") && message.getReconsumeTimes() == 0);
             return isRefused ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
