@@ -19,6 +19,7 @@ from tests.remoting.serving import until
 TOPIC = "Orders"
 QUEUES = 4
 COUNT = 100
+SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 22)))
 
 
 @pytest.fixture
@@ -50,11 +51,14 @@ async def produce_and_consume(
         check(producers[queue], consumers[queue], queue, count)
 
 
-def test_cuts_and_stalls_lose_nothing_and_keep_order(tmp_path: Path, accidents: Accidents) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cuts_and_stalls_lose_nothing_and_keep_order(
+    tmp_path: Path, accidents: Accidents, seed: int
+) -> None:
     async def run() -> None:
         async with (
             running(tmp_path / "store") as broker,
-            Proxy(broker.address, (Way.CUT, Way.STALL), seed=1) as proxy,
+            Proxy(broker.address, (Way.CUT, Way.STALL), seed) as proxy,
         ):
             await produce_and_consume(proxy.address, COUNT)
             assert min(proxy.seen[way] for way in (Way.CUT, Way.STALL)) >= 3
@@ -63,7 +67,10 @@ def test_cuts_and_stalls_lose_nothing_and_keep_order(tmp_path: Path, accidents: 
     assert not accidents.lines
 
 
-def test_garbled_bytes_harm_only_those_who_send_them(tmp_path: Path, accidents: Accidents) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_garbled_bytes_harm_only_those_who_send_them(
+    tmp_path: Path, accidents: Accidents, seed: int
+) -> None:
     async def harm(address: str) -> None:
         producers = [Producer(address, f"Garbled{queue}", 0) for queue in range(QUEUES)]
         consumers = [Consumer(address, f"Garbled{queue}", 0) for queue in range(QUEUES)]
@@ -75,7 +82,7 @@ def test_garbled_bytes_harm_only_those_who_send_them(tmp_path: Path, accidents: 
     async def run() -> None:
         async with (
             running(tmp_path / "store") as broker,
-            Proxy(broker.address, [Way.GARBLE], seed=2, share=0.2) as proxy,
+            Proxy(broker.address, [Way.GARBLE], seed, share=0.2) as proxy,
         ):
             harming = asyncio.create_task(harm(proxy.address))
             await produce_and_consume(broker.address, COUNT)
@@ -95,8 +102,9 @@ def test_garbled_bytes_harm_only_those_who_send_them(tmp_path: Path, accidents: 
     assert not accidents.lines
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_broker_killed_again_and_again_loses_nothing_that_it_acknowledged(
-    tmp_path: Path,
+    tmp_path: Path, seed: int
 ) -> None:
     """SYNC_FLUSH, and a network that cuts besides."""
     process = BrokerProcess(tmp_path / "store", tmp_path / "log", {"flushDiskType": "SYNC_FLUSH"})
@@ -109,7 +117,7 @@ def test_a_broker_killed_again_and_again_loses_nothing_that_it_acknowledged(
             await asyncio.to_thread(process.start)
 
     async def run() -> None:
-        async with Proxy(process.address, [Way.CUT], seed=3, share=0.01) as proxy:
+        async with Proxy(process.address, [Way.CUT], seed, share=0.01) as proxy:
             await produce_and_consume(proxy.address, COUNT, kill)
 
     try:
