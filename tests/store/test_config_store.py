@@ -292,6 +292,7 @@ def test_consumer_offsets(tmp_path: Path) -> None:
     assert table.query("G", "T", 0) == 9
     assert table.query_topic("G", "T") == {0: 9, 1: 11}
     assert (table.topics_of("G"), table.groups_of("T")) == ({"T", "T2"}, {"G", "H"})
+    assert table.topics_by_group() == {"G": {"T", "T2"}, "H": table.topics_of("H")}
     assert table.query_pull("G", "T", 0) == 9
     table.commit_pull("G", "T", 0, 20)
     assert (table.query_pull("G", "T", 0), table.query("G", "T", 0)) == (20, 9)

@@ -58,8 +58,8 @@ class ConsumeStatsAdmin:
             stats.consume_tps += self._parts.stats.got_tps(group, topic.topic_name)
         return response(request, body=stats.encode())
 
-    def _wanted(self, header: ConsumeStatsHeader) -> Iterable[Topic]:
-        """Yield the topics asked for; without any, those that the group has offsets of.
+    def _wanted(self, header: ConsumeStatsHeader) -> list[Topic]:
+        """Return the topics asked for; without any, those that the group has offsets of.
 
         Not those that its consumers do not subscribe to any more (upstream:
         `getTopicsForCollectingConsumeStats`).
@@ -67,14 +67,21 @@ class ConsumeStatsAdmin:
         names = [name.strip() for name in (header.topic_list or "").split(";") if name.strip()]
         if not names and header.topic:
             names = [header.topic]
-        online = self._parts.clients.consumers.get(header.consumer_group)
         if not names:
             known = self._offsets.topics_of(header.consumer_group)
-            names = sorted(name for name in known if not online or name in online.subscriptions)
-        for name in names:
-            topic = self._parts.topics.get(name)
-            if topic is not None:
-                yield topic
+            return self._consumed(header.consumer_group, known)
+        return self._known(names)
+
+    def _consumed(self, group: str, names: Iterable[str]) -> list[Topic]:
+        """Return the topics of these that the group's consumers, if any, subscribe to."""
+        online = self._parts.clients.consumers.get(group)
+        return self._known(
+            sorted(name for name in names if not online or name in online.subscriptions)
+        )
+
+    def _known(self, names: Iterable[str]) -> list[Topic]:
+        topics = self._parts.topics
+        return [topic for name in names if (topic := topics.get(name)) is not None]
 
     def _table(self, group: str, topic: Topic, queues: int) -> dict[MessageQueue, OffsetWrapper]:
         broker = self._parts.settings.broker_name
@@ -99,20 +106,17 @@ class ConsumeStatsAdmin:
 
     def _all(self, _peer: Peer, request: Command) -> Command:
         is_order = request.header(BrokerConsumeStatsHeader).is_order
+        topics = self._offsets.topics_by_group()
         groups = {
             name: [
                 self._of_topic(name, topic)
-                for topic in self._consumed(name)
+                for topic in self._consumed(name, topics.get(name, ()))
                 if topic.order or not is_order
             ]
             for name in self._parts.groups
         }
         body = BrokerConsumeStats(self._parts.settings.broker_address, groups)
         return response(request, body=body.encode())
-
-    def _consumed(self, group: str) -> list[Topic]:
-        header = ConsumeStatsHeader(consumer_group=group)
-        return list(self._wanted(header))
 
     def _of_topic(self, group: str, topic: Topic) -> ConsumeStats:
         table = self._table(group, topic, topic.write_queue_nums)

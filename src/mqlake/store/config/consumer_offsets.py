@@ -91,6 +91,13 @@ class ConsumerOffsetTable:
         """Return the groups that have offsets of a topic."""
         return {group for found, group in self._pairs() if found == topic}
 
+    def topics_by_group(self) -> dict[str, set[str]]:
+        """Return what `topics_of` does, of every group that has offsets."""
+        found: dict[str, set[str]] = {}
+        for topic, group in self._pairs():
+            found.setdefault(group, set()).add(topic)
+        return found
+
     def remove_topic(self, topic: str) -> None:
         """Forget all offsets of a topic."""
         for group in self.groups_of(topic):
