@@ -95,6 +95,7 @@ async def later(error: Exception) -> Command:
     [
         (RemotingError(ResponseCode.TOPIC_NOT_EXIST, "no topic T"), 17, "no topic T", False),
         (MqlakeError("a file is gone"), 1, "a file is gone", True),
+        (RequestTimeoutError("another one is silent"), 1, "another one is silent", False),
         (ZeroDivisionError("by zero"), 1, "ZeroDivisionError: by zero", True),
     ],
 )

@@ -12,9 +12,12 @@ from mqlake.errors import FormatError, MqlakeError
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import ONEWAY, Command, response
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.errors import ConnectionFailedError, RemotingError, RequestTimeoutError
 
 _log: Final = logging.getLogger("mqlake.remoting")
+
+_OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError)
+"""What is wrong with a request, or with somebody else who was asked because of it."""
 
 Answer = Command | None
 Handler = Callable[[Peer, Command], Answer | Coroutine[Any, Any, Answer]]
@@ -90,7 +93,7 @@ def _failed(peer: Peer, request: Command, error: Exception) -> Command:
     """
     if isinstance(error, RemotingError):
         return response(request, error.code, remark=error.remark)
-    if isinstance(error, FormatError):
+    if isinstance(error, _OTHERS_FAULTS):
         return response(request, ResponseCode.SYSTEM_ERROR, remark=str(error))
     if isinstance(error, MqlakeError):
         _log.error("%s: request %d: %s", peer.address, request.code, error)
