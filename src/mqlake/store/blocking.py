@@ -19,8 +19,11 @@ from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import follow_blocking
 from mqlake.store.recovery.recovery import Progress
-from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
+from mqlake.store.services import LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings, make_settings
+
+# Seconds between ticks beside puts that tick themselves: to wake oftener would only stop them.
+_BESIDE_PUTS = 0.01
 
 
 class BlockingMessageStore(Answers):
@@ -216,7 +219,7 @@ class BlockingMessageStore(Answers):
         ticks = self.core.ticks
         sleep(TICK)
         if self.core.ticks != ticks:
-            sleep(LOADED_TICK)
+            sleep(_BESIDE_PUTS)
         with self.lock:
             self.core.tick()
 

@@ -53,6 +53,7 @@ class MessageStore(Answers):
         self._path, self._settings, self._progress = path, settings, progress
         self._waiting: deque[_Waiting] = deque()
         self._tick_timer: asyncio.TimerHandle | None = None
+        self._last_tick = 0.0
         self._expiry: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
 
@@ -244,13 +245,11 @@ class MessageStore(Answers):
 
     def _tick_soon(self) -> None:
         if self._tick_timer is None:
-            self._tick_timer = self._loop.call_later(TICK, self._tick, self.core.ticks)
+            is_loaded = self._loop.time() - self._last_tick < LOADED_TICK
+            self._tick_timer = self._loop.call_later(LOADED_TICK if is_loaded else TICK, self._tick)
 
-    def _tick(self, ticks: int) -> None:
-        if self.core.ticks != ticks:
-            self._tick_timer = self._loop.call_later(LOADED_TICK, self._tick, self.core.ticks)
-            return
-        self._tick_timer = None
+    def _tick(self) -> None:
+        self._tick_timer, self._last_tick = None, self._loop.time()
         self.core.tick()
 
     async def _durable(self, end: int, result: PutResult) -> None:
