@@ -106,13 +106,10 @@ class TimerWheel:
         found = self._slots.get(self.slot_of(time))
         return len(found.offsets) - found.at if found else 0
 
-    def all(self) -> list[Waiting]:
-        """Return all that wait, by queue offset."""
+    def all(self) -> list[tuple[int, int]]:
+        """Return queue offset and slot of all that wait, by queue offset."""
         return sorted(
-            (
-                Waiting(slot, offset)
-                for slot, found in self._slots.items()
-                for offset in found.offsets[found.at :]
-            ),
-            key=lambda waiting: waiting.queue_offset,
+            (offset, slot)
+            for slot, found in self._slots.items()
+            for offset in found.offsets[found.at :]
         )

@@ -29,7 +29,7 @@ from mqlake.store.delivery.timer_messages import (
     is_rolled,
     rolled,
 )
-from mqlake.store.delivery.timer_wheel import TimerWheel, Waiting
+from mqlake.store.delivery.timer_wheel import TimerWheel
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
@@ -314,17 +314,23 @@ class TimerMessages:
         """
         waiting = self._wheel.all()
         last = self._read - 1
-        if waiting and waiting[-1].queue_offset != last:
-            earliest = min(each.slot for each in waiting)
-            waiting.append(Waiting(earliest - self._wheel.precision, last))
+        if waiting and waiting[-1][0] != last:
+            earliest = min(slot for _, slot in waiting)
+            waiting.append((last, earliest - self._wheel.precision))
         rolls = {offset for known in self._rolling.values() for _, offset in known}
         cancels = {offset for keys in self._cancelled.values() for offset in keys.values()}
-        for slot, queue_offset in waiting:
+        entries, start = list[tuple[int, int, int]](), 0
+        for queue_offset, slot in waiting:
+            if queue_offset >= start + len(entries):
+                data = self._queues.entries(TIMER_TOPIC, _QUEUE, queue_offset, _MOST_TAKEN_IN)
+                entries, start = list(ENTRY.iter_unpack(data)), queue_offset
+            if not entries:
+                continue
+            physical_offset, size, _ = entries[queue_offset - start]
             kind = MAGIC_DEFAULT
             kind |= MAGIC_ROLL if queue_offset in rolls else 0
             kind |= MAGIC_DELETE if queue_offset in cancels else 0
-            for found in self._entries(queue_offset, 1):
-                yield TimerUnit(slot, found.physical_offset, found.size, kind)
+            yield TimerUnit(slot, physical_offset, size, kind)
 
     def _entries(self, start: int, count: int) -> Iterator[QueueEntry]:
         data = self._queues.entries(TIMER_TOPIC, _QUEUE, start, count)
