@@ -27,6 +27,7 @@ of the Java broker. Compared is all that is printed, and the files that are expo
 addresses, times, ids, places in the log, and rates. Of settings those are compared that both have;
 lines about RocketMQ's RocksDB topics are left out.
 
+`{{broker}}` is the broker's address, `{{offset}}` and `{{unique}}` are the ids of a message.
 `tests/peer/test_mqadmin.py` runs them and writes this page. `mqlake admin` ([admin.md](admin.md))
 has the everyday ones without a JVM.
 
