@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, cast
@@ -12,8 +11,6 @@ from mqlake.remoting.command import ONEWAY, RESPONSE, Command
 from mqlake.remoting.errors import ConnectionFailedError, FrameError, RequestTimeoutError
 from mqlake.remoting.frames import FrameReader, encode
 from mqlake.remoting.shared import Shared
-
-_log: Final = logging.getLogger("mqlake.remoting")
 
 _NOWHERE: Final = ("unknown", 0)
 _LAST_OPAQUE: Final = 2**31 - 1
@@ -133,7 +130,7 @@ class Peer(asyncio.Protocol):
         if not self._is_open or self._transport is None:
             return
         if reason:
-            _log.warning("%s: closed: %s", self.address, reason)
+            self._shared.complaints.say(self.address, reason)
         self.flush()
         self._is_open = False
         self._transport.close()
@@ -213,7 +210,7 @@ class Peer(asyncio.Protocol):
             self.flush()
 
     def _abort(self, reason: str) -> None:
-        _log.warning("%s: closed: %s", self.address, reason)
+        self._shared.complaints.say(self.address, reason)
         self._is_open = False
         self._out.clear()
         if self._transport is not None:

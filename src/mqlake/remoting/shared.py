@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mqlake.remoting import json_header
+from mqlake.remoting.complaints import Complaints
 from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
 
@@ -30,6 +31,7 @@ class Shared:
     ) -> None:
         self.loop = loop
         self.limits = limits
+        self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
         self.peers: set[Peer] = set()
         self.buffered = 0
