@@ -32,10 +32,11 @@ class Cluster:
         store: Path,
         settings: Mapping[str, object],
         options: Sequence[str] = QUICK,
+        also: str = "",
     ) -> None:
         """Write its configuration; `directory` is for that, and for what it makes beside the store.
 
-        `options` are those of the JVM.
+        `options` are those of the JVM; `also` is another name server that the broker registers at.
 
         Raises:
             JavaMissingError: it cannot be built.
@@ -50,7 +51,7 @@ class Cluster:
             "brokerIP2": "127.0.0.1",
             "listenPort": port,
             "haListenPort": ha,
-            "namesrvAddr": self.names,
+            "namesrvAddr": f"{self.names};{also}" if also else self.names,
             "storePathRootDir": store,
             "storePathCommitLog": store / "commitlog",
             "waitTimeMillsInSendQueue": 10_000,  # a busy machine is no reason to refuse a message
