@@ -185,6 +185,12 @@ def _decode_records(batch: Batch, body: bytes) -> tuple[list[Record], int]:  # n
     return records, at
 
 
+def _timestamp_delta(timestamp: int, base_timestamp: int) -> int:
+    if not -_LONG // 2 <= timestamp < _LONG // 2:
+        raise FormatError(f"not a timestamp: {timestamp}")
+    return _wrapped(timestamp - base_timestamp)
+
+
 def _wrapped(number: int) -> int:
     """Return what Java's sum of two longs is."""
     return (number + _LONG // 2) % _LONG - _LONG // 2
@@ -237,7 +243,7 @@ def encode(
         raise FormatError("a batch needs a record")
     base_timestamp = records[0].timestamp
     body = b"".join(
-        _encode_record(delta, record.timestamp - base_timestamp, record)
+        _encode_record(delta, _timestamp_delta(record.timestamp, base_timestamp), record)
         for delta, record in enumerate(records)
     )
     body = compress(compression, body)
