@@ -40,6 +40,7 @@ def test_plain_scan_imports_neither_numpy_nor_numba() -> None:
     assert run(code) == "set()"
 
 
+@pytest.mark.nightly  # tests/hostile scans so in each run
 @pytest.mark.timeout(600)
 def test_bounds_checked_build() -> None:
     """All kernel tests once more, with each load and store checked."""

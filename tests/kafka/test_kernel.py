@@ -16,6 +16,7 @@ TESTS = Path(__file__).parent
 FILES = ("test_batch_scan.py", "test_record_scan.py", "test_twins.py")
 
 
+@pytest.mark.nightly  # tests/hostile scans so in each run
 @pytest.mark.timeout(600)
 def test_bounds_checked_build() -> None:
     """The tests of the kernels once more, with each load and store checked."""
