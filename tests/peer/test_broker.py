@@ -118,6 +118,7 @@ def run_broker(path: Path, directory: Path, until: Callable[[], bool]) -> None:
             time.sleep(0.2)
 
 
+@pytest.mark.nightly  # waits a minute
 def test_delays_timers_and_transactions_move_both_ways(tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.mkdir()
