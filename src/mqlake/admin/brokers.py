@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mqlake.admin.admin import Admin, Broker
-from mqlake.admin.groups import QueueProgress
+from mqlake.admin.groups import QueueProgress, progress_in
 from mqlake.admin.topics import Changed
 from mqlake.remoting.bodies.route import KVTable
 from mqlake.remoting.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
@@ -121,17 +121,7 @@ async def consume_stats(admin: Admin, broker: str) -> list[GroupQueueProgress]:
     header = BrokerConsumeStatsHeader()
     answer = await admin.ask(address, RequestCode.GET_BROKER_CONSUME_STATS, header)
     return [
-        GroupQueueProgress(
-            queue.topic,
-            queue.broker_name,
-            queue.queue_id,
-            at.broker_offset,
-            at.consumer_offset,
-            at.lag,
-            at.in_flight,
-            at.last_timestamp,
-            group,
-        )
+        GroupQueueProgress(*msgspec.structs.astuple(progress_in(queue, at)), group=group)
         for group, every in sorted(BrokerConsumeStats.decode(answer.body).groups.items())
         for stats in every
         for queue, at in stats.offset_table.items()

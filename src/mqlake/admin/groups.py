@@ -9,6 +9,7 @@ import msgspec
 from mqlake.admin.admin import Admin
 from mqlake.admin.topics import Changed, names
 from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.remoting.bodies.connections import (
     ConsumerConnections,
     ProducerConnections,
@@ -27,8 +28,6 @@ from mqlake.remoting.headers.admin import (
     GroupNameHeader,
     ProducerConnectionsHeader,
 )
-
-RETRY_PREFIX = "%RETRY%"
 
 
 class QueueProgress(msgspec.Struct, rename="camel"):
@@ -90,7 +89,7 @@ class Connections(msgspec.Struct, rename="camel"):
 async def progress(admin: Admin, group: str, topic: str | None = None) -> list[QueueProgress]:
     """Return where a group stands, in one topic or in all that it reads."""
     stats = await _stats(admin, group, topic)
-    rows = [_row(queue, at) for queue, at in stats.offset_table.items()]
+    rows = [progress_in(queue, at) for queue, at in stats.offset_table.items()]
     return sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id))
 
 
@@ -112,11 +111,12 @@ async def progress_on(admin: Admin, group: str, topic: str | None = None) -> lis
     for broker in await admin.brokers():
         answer = await admin.ask(broker.address, RequestCode.GET_CONSUME_STATS, header)
         table |= ConsumeStats.decode(answer.body).offset_table
-    rows = [_row(queue, at) for queue, at in table.items()]
+    rows = [progress_in(queue, at) for queue, at in table.items()]
     return sorted(rows, key=lambda row: (row.topic, row.broker_name, row.queue_id))
 
 
-def _row(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
+def progress_in(queue: MessageQueue, at: OffsetWrapper) -> QueueProgress:
+    """Return where a group stands in a queue, as a broker tells it."""
     return QueueProgress(
         queue.topic,
         queue.broker_name,

@@ -12,6 +12,7 @@ from mqlake.formats import record
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT, encode_pairs
 from mqlake.formats.record import Record
+from mqlake.formats.topic_names import AUTO_CREATE_TOPIC
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Body
 from mqlake.remoting.errors import ConnectionFailedError, RemotingError
@@ -223,7 +224,7 @@ async def send(
     header = SendMessageHeaderV2(
         producer_group=_PRODUCERS,
         topic=topic,
-        default_topic="TBW102",
+        default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=4,
         queue_id=queue_id,
         sys_flag=0,

@@ -6,6 +6,7 @@ import msgspec
 
 from mqlake.admin.admin import Admin
 from mqlake.formats.config.topics import Topic
+from mqlake.formats.topic_names import AUTO_CREATE_TOPIC, OF_GROUPS
 from mqlake.remoting.bodies.connections import GroupList
 from mqlake.remoting.bodies.route import TopicList, TopicRouteData
 from mqlake.remoting.bodies.stats import BrokerStats, TopicStats
@@ -14,9 +15,6 @@ from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import CreateTopicHeader, StatsHeader, TopicNameHeader
 from mqlake.remoting.headers.namesrv import DeleteTopicInNamesrvHeader
-
-_DEFAULT_TOPIC = "TBW102"
-_OF_GROUPS = ("%RETRY%", "%DLQ%")
 
 
 class QueueStatus(msgspec.Struct, rename="camel"):
@@ -75,7 +73,7 @@ async def consumed(admin: Admin) -> list[Consumed]:
     return [
         Consumed(cluster, topic, group)
         for topic in await names(admin)
-        if not topic.startswith(_OF_GROUPS)
+        if not topic.startswith(OF_GROUPS)
         for cluster in await clusters(admin, topic)
         for group in await groups(admin, topic) or [""]
     ]
@@ -135,7 +133,7 @@ async def update(
         write_queue_nums=topic.write_queue_nums,
         perm=topic.perm,
         topic_filter_type=topic.topic_filter_type,
-        default_topic=_DEFAULT_TOPIC,
+        default_topic=AUTO_CREATE_TOPIC,
         topic_sys_flag=topic.topic_sys_flag,
         order=topic.order,
         attributes=attributes or None,
@@ -198,7 +196,7 @@ async def all_rates(admin: Admin, topic: str | None) -> list[TopicRate]:
     return [
         rate
         for name in topics
-        if name == topic or not name.startswith(_OF_GROUPS)
+        if name == topic or not name.startswith(OF_GROUPS)
         for rate in await rates(admin, name)
     ]
 

@@ -8,21 +8,23 @@ from __future__ import annotations
 import re
 
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.formats.topic_names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    CHECKPOINT_TOPIC,
+    DLQ_PREFIX,
+    OF_GROUPS,
+    OFFSET_MOVED_TOPIC,
+    RETRY_PREFIX,
+    SELF_TEST_TOPIC,
+    TRACE_TOPIC,
+)
 from mqlake.store.delivery.transaction_messages import DISCARDED_TOPIC, HALF_TOPIC, OP_TOPIC
 
-RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
 DLQ_QUEUES = 1
 SYSTEM_PREFIX = "rmq_sys_"
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
-AUTO_CREATE_TOPIC = "TBW102"
-"""Topics that producers make by sending to them inherit from this one."""
-BENCHMARK_TOPIC = "BenchmarkTest"
-SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
-OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
-TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
-TIMER_TOPIC = "rmq_sys_wheel_timer"
 REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
 MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 REPLY_SUFFIX = "_REPLY_TOPIC"
@@ -34,7 +36,7 @@ SYSTEM_TOPICS = NOT_FOR_PRODUCERS | {
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
     TRACE_TOPIC,
-    "CHECKPOINT_TOPIC",
+    CHECKPOINT_TOPIC,
 }
 
 SYSTEM_GROUPS = (
@@ -68,7 +70,7 @@ def dlq_topic(group: str) -> str:
 
 def topic_fault(topic: str) -> str | None:
     """Return what is wrong with the name of a topic, None for nothing."""
-    is_of_group = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    is_of_group = topic.startswith(OF_GROUPS)
     if is_of_group:
         return _fault("topic", topic, _LONGEST_GROUP_TOPIC)
     return _fault("topic", topic, _LONGEST_TOPIC)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
 
 import msgspec
 
@@ -15,7 +14,7 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.topics import READ_WRITE, Topics
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs
+from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs, body_crc
 from mqlake.remoting.bodies.route import TopicRouteData
 from mqlake.remoting.body import decode_body
 from mqlake.remoting.client import RemotingClient
@@ -35,7 +34,6 @@ _FIRST = 2.0
 """Seconds that a start waits at most for the first registration."""
 _LAST = 0.5
 """Seconds that a stop waits at most for the name servers."""
-_CRC_MASK = 0x7FFFFFFF
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +147,7 @@ class Registration:
             ha_server_addr=settings.ha_address,
             broker_id=settings.broker_id,
             enable_acting_master=False,
-            body_crc32=zlib.crc32(body) & _CRC_MASK,
+            body_crc32=body_crc(body),
         )
         return request(RequestCode.REGISTER_BROKER, header, body)
 

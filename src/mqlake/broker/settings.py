@@ -16,6 +16,7 @@ import msgspec
 
 from mqlake.errors import StoreError
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE
+from mqlake.formats.topic_names import TRACE_TOPIC
 from mqlake.store.settings import StoreSettings, settings_of
 
 FAST_PORT_DISTANCE = 2
@@ -62,7 +63,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     broker_topic_enable: bool = True
     trace_topic_enable: bool = False
     """Whether there is a topic for message traces from the start."""
-    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    msg_trace_topic_name: str = TRACE_TOPIC
     validate_system_topic_when_update_topic: bool = True
     clear_retry_topic_when_delete_topic: bool = True
 

@@ -17,6 +17,7 @@ from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.store.config.config_entries import TopicTable
+from mqlake.store.delivery.timer_messages import TIMER_TOPIC
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC, OP_TOPIC
 
 READ_WRITE = PERM_READ | PERM_WRITE
@@ -188,7 +189,7 @@ def _own_topics(settings: BrokerSettings) -> Iterator[Topic]:
     yield _topic(HALF_TOPIC, 1)
     yield _topic(OP_TOPIC, 1)
     if settings.timer_wheel_enable:
-        yield _topic(naming.TIMER_TOPIC, 1)
+        yield _topic(TIMER_TOPIC, 1)
 
 
 def _topic(name: str, queues: int, perm: int = READ_WRITE) -> Topic:

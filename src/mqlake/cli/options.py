@@ -76,3 +76,20 @@ End = Annotated[
         help="Latest store time, in milliseconds since 1970, included.",
     ),
 ]
+
+Override = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times."),
+]
+
+
+def settings_given(override: list[str] | None) -> dict[str, str]:
+    """Return the settings of `--set`, by name.
+
+    Raises:
+        UsageError: one is no NAME=VALUE.
+    """
+    given = [text.partition("=") for text in override or []]
+    if wrong := [name for name, sign, _ in given if not sign]:
+        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
+    return {name.strip(): value.strip() for name, _, value in given}

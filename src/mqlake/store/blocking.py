@@ -216,9 +216,9 @@ class BlockingMessageStore(Answers):
                         self._run(job)
 
     def _tick_later(self) -> None:
-        ticks = self.core.ticks
+        last_tick = self.core.last_tick
         sleep(TICK)
-        if self.core.ticks != ticks:
+        if self.core.last_tick != last_tick:
             sleep(_BESIDE_PUTS)
         with self.lock:
             self.core.tick()

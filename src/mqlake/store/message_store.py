@@ -53,7 +53,6 @@ class MessageStore(Answers):
         self._path, self._settings, self._progress = path, settings, progress
         self._waiting: deque[_Waiting] = deque()
         self._tick_timer: asyncio.TimerHandle | None = None
-        self._last_tick = 0.0
         self._expiry: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
 
@@ -245,11 +244,12 @@ class MessageStore(Answers):
 
     def _tick_soon(self) -> None:
         if self._tick_timer is None:
-            is_loaded = self._loop.time() - self._last_tick < LOADED_TICK
+            since = (self.core.clock.milliseconds() - self.core.last_tick) / 1000
+            is_loaded = since < LOADED_TICK
             self._tick_timer = self._loop.call_later(LOADED_TICK if is_loaded else TICK, self._tick)
 
     def _tick(self) -> None:
-        self._tick_timer, self._last_tick = None, self._loop.time()
+        self._tick_timer = None
         self.core.tick()
 
     async def _durable(self, end: int, result: PutResult) -> None:

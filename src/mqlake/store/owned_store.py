@@ -59,7 +59,7 @@ class OwnedStore:
         transactions: prepares messages, commits them, and asks for them.
         recovered: what opening it found and mended.
         services: what is done by the clock.
-        ticks: how often it was dispatched.
+        last_tick: when it was dispatched last, milliseconds.
         answer_if_busy: `Appender.answer_if_busy`.
         failure: why nothing more is taken, once the disk failed to keep what it had taken.
     """
@@ -103,7 +103,7 @@ class OwnedStore:
         self._dispatch_failure: DiskError | None = None
         self._not_writable: str | None = None
         self._last_flush = self._last_checkpoint = clock.monotonic()
-        self._last_tick, self.ticks = clock.milliseconds(), 0
+        self.last_tick = clock.milliseconds()
         self._entries_in_checkpoint = self.dispatcher.entries
         self._held = ExitStack()
         self.services = Services(clock, self._services())
@@ -140,7 +140,7 @@ class OwnedStore:
                 return refusal.result
         result = self._append(message)
         # The clock is not asked again. Where it was set back, the facade's timer ticks.
-        if result.store_timestamp - self._last_tick > _LONGEST_TICK:
+        if result.store_timestamp - self.last_tick > _LONGEST_TICK:
             self.tick()
         return result
 
@@ -152,7 +152,7 @@ class OwnedStore:
         results = self._appender.put_many(messages)
         for number, refusal in refused.items():
             results.insert(number, refusal)
-        if self.clock.milliseconds() - self._last_tick > _LONGEST_TICK:
+        if self.clock.milliseconds() - self.last_tick > _LONGEST_TICK:
             self.tick()
         return results
 
@@ -172,7 +172,7 @@ class OwnedStore:
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append all messages of a batch, or none."""
         result = self._appender.put_batch(batch)
-        if self.clock.milliseconds() - self._last_tick > _LONGEST_TICK:
+        if self.clock.milliseconds() - self.last_tick > _LONGEST_TICK:
             self.tick()
         return result
 
@@ -189,8 +189,7 @@ class OwnedStore:
 
         Where the disk refuses, the store takes no messages until a later tick succeeds.
         """
-        self._last_tick = self.clock.milliseconds()
-        self.ticks += 1
+        self.last_tick = self.clock.milliseconds()
         try:
             self.log.prepare_next()
             self.dispatcher.run(self.readable_end)

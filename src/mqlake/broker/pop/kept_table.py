@@ -17,6 +17,7 @@ from mqlake.errors import MqlakeError
 from mqlake.formats import fastjson
 from mqlake.formats.config import Config, load
 from mqlake.storage.durable import make_directories, replace_file
+from mqlake.storage.read_file import read_file
 
 C = TypeVar("C", bound=Config)
 
@@ -54,14 +55,7 @@ class KeptTable(Generic[C]):
         self._changed = True
 
     def _read(self, name: str) -> bytes | None:
-        path = f"{_DIRECTORY}/{name}"
-        if not self._directory.exists(path):
-            return None
-        file = self._directory.open(path)
-        try:
-            return file.read(0, file.size)
-        finally:
-            file.close()
+        return read_file(self._directory, f"{_DIRECTORY}/{name}")
 
     def _write_if_changed(self) -> None:
         if self._changed and (self._writing is None or self._writing.done()):

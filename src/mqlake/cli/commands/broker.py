@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqlake.cli.options import UsageError
+from mqlake.cli.options import Override, settings_given
 
 if TYPE_CHECKING:
     from mqlake.programs.broker import BrokerProgram
@@ -64,17 +64,12 @@ def broker(
             help="Port of the name server in this process, where no other is named.",
         ),
     ] = _NAMESRV_PORT,
-    override: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times."),
-    ] = None,
+    override: Override = None,
 ) -> int:
     """Serve RocketMQ clients on a store directory."""
     from mqlake.programs.serve import serve
 
-    given = [text.partition("=") for text in override or []]
-    if wrong := [name for name, sign, _ in given if not sign]:
-        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
+    given = settings_given(override)
     options = {"storePathRootDir": store, "listenPort": port, "namesrvAddr": namesrv}
 
     def make() -> BrokerProgram:
@@ -85,7 +80,7 @@ def broker(
         found: dict[str, object] = {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}
         found |= read_properties(config) if config else {}
         found |= {name: str(value) for name, value in options.items() if value is not None}
-        found |= {name.strip(): value.strip() for name, _, value in given}
+        found |= given
         return BrokerProgram(make_broker_settings(found), namesrv_port)
 
     serve(make)

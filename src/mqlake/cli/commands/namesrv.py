@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from mqlake.cli.options import UsageError
+from mqlake.cli.options import Override, settings_given
 
 EXAMPLES = (
     "mqlake namesrv",
@@ -39,10 +39,7 @@ def namesrv(
             "--bind", metavar="ADDRESS", help="Address to listen on, 0.0.0.0 for all; bindAddress."
         ),
     ] = None,
-    override: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times."),
-    ] = None,
+    override: Override = None,
 ) -> int:
     """Tell RocketMQ clients where topics are."""
     from mqlake.namesrv.name_server import NameServer
@@ -50,14 +47,12 @@ def namesrv(
     from mqlake.programs.serve import serve
     from mqlake.store.settings import read_properties
 
-    given = [text.partition("=") for text in override or []]
-    if wrong := [name for name, sign, _ in given if not sign]:
-        raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")
+    given = settings_given(override)
     found: dict[str, object] = {"kvConfigPath": _KV_CONFIG}
     if config:
         found |= {"configStorePath": str(config.absolute()), **read_properties(config)}
     options = {"listenPort": port, "bindAddress": bind}
     found |= {name: str(value) for name, value in options.items() if value is not None}
-    found |= {name.strip(): value.strip() for name, _, value in given}
+    found |= given
     serve(lambda: NameServer(make_namesrv_settings(found)))
     return 0

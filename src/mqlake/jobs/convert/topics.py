@@ -8,18 +8,26 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from mqlake.errors import JobError
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, is_topic
+from mqlake.formats.topic_names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    CHECKPOINT_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    SELF_TEST_TOPIC,
+)
 
 _ROCKETMQ = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
 _SYSTEM = frozenset(
     {
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
         "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CHECKPOINT_TOPIC",
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+        CHECKPOINT_TOPIC,
     }
 )
 _SYSTEM_PREFIXES = ("rmq_sys_", "RMQ_SYS_")

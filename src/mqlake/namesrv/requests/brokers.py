@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 
 from mqlake.formats.config import DataVersion
@@ -10,7 +9,7 @@ from mqlake.namesrv.broker_table import BrokerKey, Place
 from mqlake.namesrv.kv_config import ORDERED_TOPICS
 from mqlake.namesrv.routes import Registration
 from mqlake.namesrv.state import State
-from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs, decode_register
+from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs, body_crc, decode_register
 from mqlake.remoting.bodies.route import (
     BrokerMemberGroup,
     BrokerMemberGroupBody,
@@ -66,7 +65,7 @@ class BrokerRequests:
 
     def _register(self, peer: Peer, request: Command) -> Command:
         header = request.header(RegisterBrokerHeader)
-        if header.body_crc32 and zlib.crc32(request.body) & 0x7FFFFFFF != header.body_crc32:
+        if header.body_crc32 and body_crc(request.body) != header.body_crc32:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
         key = BrokerKey(header.cluster_name, header.broker_addr)
         new = Registration(

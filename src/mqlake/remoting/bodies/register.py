@@ -10,6 +10,7 @@ import msgspec
 
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import Topic
+from mqlake.formats.record import CRC_MASK
 from mqlake.remoting.bodies.route import TopicQueueMappingInfo
 from mqlake.remoting.body import decode_body, encode_body
 from mqlake.remoting.command import Body
@@ -19,6 +20,11 @@ MAX_INFLATED: Final = 128 * 1024 * 1024
 """Longest body in bytes after decompression."""
 
 _INT: Final = struct.Struct(">i")
+
+
+def body_crc(body: Body) -> int:
+    """Return what the header of REGISTER_BROKER states as `bodyCrc32`."""
+    return zlib.crc32(body) & CRC_MASK
 
 
 class TopicConfigs(msgspec.Struct, rename="camel"):

@@ -11,6 +11,7 @@ import msgspec
 from mqlake.errors import StoreError
 from mqlake.storage.durable import make_directories, replace_file
 from mqlake.storage.protocol import Directory, OwnedDirectory
+from mqlake.storage.read_file import read_file
 
 DIRECTORY = ".mqlake-sink"
 _PATH = f"{DIRECTORY}/journal.json"
@@ -51,15 +52,12 @@ def read_journal(directory: Directory) -> Journal:
     Raises:
         StoreError: it cannot be read.
     """
-    if not directory.exists(_PATH):
+    if (data := read_file(directory, _PATH)) is None:
         return Journal()
-    file = directory.open(_PATH)
     try:
-        return msgspec.json.decode(file.read(0, file.size), type=Journal)
+        return msgspec.json.decode(data, type=Journal)
     except msgspec.MsgspecError as error:
         raise StoreError(f"{directory.describe(_PATH)}: {error}") from None
-    finally:
-        file.close()
 
 
 def write_journal(directory: OwnedDirectory, journal: Journal) -> None:

@@ -17,6 +17,7 @@ from mqlake.formats.config import Config, DataVersion, convert
 from mqlake.storage.clock import Clock
 from mqlake.storage.durable import make_directories, replace_file
 from mqlake.storage.protocol import Directory, OwnedDirectory
+from mqlake.storage.read_file import read_file
 from mqlake.store.config.config_files import DIRECTORY
 
 BACKUP = ".bak"
@@ -140,7 +141,7 @@ def _load(directory: Directory, path: str, kind: type[C]) -> tuple[C, Fields, bo
     """Return what is known, all fields, and whether they are the file's own, not its backup's."""
     damage: FormatError | None = None
     for name in (path, path + BACKUP):
-        if content := _read(directory, name):
+        if content := read_file(directory, name):
             try:
                 value = fastjson.loads(content)
                 known = convert(value, kind)
@@ -151,13 +152,3 @@ def _load(directory: Directory, path: str, kind: type[C]) -> tuple[C, Fields, bo
         where = directory.describe(path)
         raise StoreError(f"{where}: {damage}, and no good backup; put back a copy, or remove it")
     return None
-
-
-def _read(directory: Directory, path: str) -> bytes:
-    if not directory.exists(path):
-        return b""
-    file = directory.open(path)
-    try:
-        return file.read(0, file.size)
-    finally:
-        file.close()

@@ -7,6 +7,7 @@ from typing import TypeVar
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats.config import Config, Topics, load
 from mqlake.storage.protocol import Directory
+from mqlake.storage.read_file import read_file
 
 DIRECTORY = "config"
 
@@ -24,11 +25,7 @@ def read_config(directory: Directory, kind: type[C]) -> C | None:
         path = f"{DIRECTORY}/{name}"
         if not directory.exists(path) or directory.size(path) > _MOST_BYTES:
             return None
-        file = directory.open(path)
-        try:
-            return file.read(0, file.size)
-        finally:
-            file.close()
+        return read_file(directory, path)
 
     try:
         return load(read, kind)

@@ -7,17 +7,17 @@ RocketMQ: `TimerCheckpoint`, `TimerLog`, `TimerWheel`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from mqlake.errors import DiskError, FormatError
 from mqlake.formats import timer_checkpoint, timer_log
 from mqlake.formats.file_name import segment_name
 from mqlake.formats.timer_checkpoint import TimerCheckpoint, TimerPosition
 from mqlake.formats.timer_log import TimerUnit
-from mqlake.storage.durable import create_file, make_directories, replace_file
+from mqlake.storage.durable import create_file, make_directories
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.read_file import read_file
+from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.config.config_files import DIRECTORY
 from mqlake.store.settings import StoreSettings
 
@@ -42,7 +42,7 @@ class TimerFiles:
         if any(name == _LOG or name.startswith(_WHEEL) for name in directory.names("")):
             self._take_over()
 
-    def pending(self) -> CheckpointWrite | None:
+    def pending(self) -> ConfigWrite | None:
         """Return what writes the position, None if the file says it already."""
         if self.wanted == self._written:
             return None
@@ -66,13 +66,9 @@ class TimerFiles:
             pending.complete()
 
     def _load(self) -> TimerPosition:
-        if not self._directory.exists(_CHECKPOINT):
+        data = read_file(self._directory, _CHECKPOINT, timer_checkpoint.SIZE)
+        if data is None:
             return TimerPosition()
-        file = self._directory.open(_CHECKPOINT)
-        try:
-            data = file.read(0, timer_checkpoint.SIZE)
-        finally:
-            file.close()
         try:
             self._fields, position = timer_checkpoint.decode(data)
         except FormatError:
@@ -83,7 +79,7 @@ class TimerFiles:
         taken_in = min(fields.last_queue_offset, fields.master_queue_offset)
         return TimerPosition(done_before=fields.last_read_time, taken_in=taken_in)
 
-    def _write(self, position: TimerPosition, log_size: int, queue_offset: int) -> CheckpointWrite:
+    def _write(self, position: TimerPosition, log_size: int, queue_offset: int) -> ConfigWrite:
         fields = self._fields._replace(
             last_read_time=position.done_before,
             last_log_position=log_size,
@@ -92,10 +88,12 @@ class TimerFiles:
         )
         data = timer_checkpoint.encode(fields, position)
 
-        def note() -> None:
-            self._written, self._fields = position, fields
+        def note(failure: DiskError | None) -> None:
+            # What was refused costs no message: the next interval tries again.
+            if failure is None:
+                self._written, self._fields = position, fields
 
-        return CheckpointWrite(self._directory, data, note)
+        return ConfigWrite(self._directory, _CHECKPOINT, data, None, note)
 
     def _take_over(self) -> None:
         """Remove the timer log: from now on it would be wrong. RocketMQ then does without it."""
@@ -130,40 +128,3 @@ class TimerFiles:
                 self._directory.remove(f"{_LOG}/{segment_name(0)}")
             return False
         return True
-
-
-@dataclass
-class CheckpointWrite:
-    """A new timer checkpoint, on its way to the disk.
-
-    A disk that refuses it costs no message: the next interval tries again.
-    """
-
-    directory: OwnedDirectory
-    data: bytes
-    note: Callable[[], None]
-    failure: DiskError | None = None
-
-    def run(self) -> None:
-        """Write it, in any thread; return once it is on the disk, or was refused."""
-        try:
-            make_directories(self.directory, DIRECTORY)
-            replace_file(self.directory, _CHECKPOINT, self.data)
-        except DiskError as error:
-            self.failure = error
-
-    def done(self) -> None:
-        """Note in the store's thread that it was written, if it was."""
-        if self.failure is None:
-            self.note()
-
-    def complete(self) -> None:
-        """Do both here.
-
-        Raises:
-            DiskError: the system refused it.
-        """
-        self.run()
-        self.done()
-        if self.failure is not None:
-            raise self.failure

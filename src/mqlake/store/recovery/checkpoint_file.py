@@ -13,6 +13,7 @@ from mqlake.formats.checkpoint import Checkpoint, ResumePoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.durable import create_file
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.read_file import read_file
 from mqlake.store.dispatch.dispatcher import Dispatcher, Last
 from mqlake.store.index.owned_index import IndexState, OwnedIndex
 from mqlake.store.snapshot import CHECKPOINT_NAME
@@ -50,7 +51,7 @@ class CheckpointFile:
         self.dialect = Dialect.V5_5
         self.position = 0
         self._directory = directory
-        self._data = _read(directory)
+        self._data = read_file(directory, CHECKPOINT_NAME, checkpoint.SIZE) or b""
         try:
             self.found = checkpoint.decode(self._data)
             self.resume: ResumePoint | None = checkpoint.decode_resume(self._data)
@@ -119,13 +120,3 @@ class CheckpointFile:
             confirm_physical_offset=max(0, reached.last_record.physical_offset),
             logics_physical_offset=logics.physical_offset,
         )
-
-
-def _read(directory: OwnedDirectory) -> bytes:
-    if not directory.exists(CHECKPOINT_NAME):
-        return b""
-    file = directory.open(CHECKPOINT_NAME)
-    try:
-        return file.read(0, checkpoint.SIZE)
-    finally:
-        file.close()

@@ -1,0 +1,17 @@
+"""Names of topics that RocketMQ gives a meaning (upstream: `TopicValidator`, `MixAll`)."""
+
+from __future__ import annotations
+
+RETRY_PREFIX = "%RETRY%"
+"""Before the name of a group: what it gave back."""
+DLQ_PREFIX = "%DLQ%"
+"""Before the name of a group: what it has given up."""
+OF_GROUPS = (RETRY_PREFIX, DLQ_PREFIX)
+
+AUTO_CREATE_TOPIC = "TBW102"
+"""Topics that producers make by sending to them inherit from this one."""
+BENCHMARK_TOPIC = "BenchmarkTest"
+SELF_TEST_TOPIC = "SELF_TEST_TOPIC"
+OFFSET_MOVED_TOPIC = "OFFSET_MOVED_EVENT"
+CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
