@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.remoting.command import Command, Serialization, response
 from mqlake.remoting.frames import encode
-from mqlake.remoting.template import FrameTemplate
+from mqlake.remoting.template import frame_template
+
+GAPS = {"msgId": "%s", "msgIdOf%": "0x%04X", "queueId": "%d"}
 
 
-def test_a_filled_template_is_the_encoded_command() -> None:
-    sample = response(Command(310), ResponseCode.SUCCESS, {"percent": '100 % "of" %s'})
-    template = FrameTemplate(sample, {"msgId": "%s", "msgIdOf": "0x%04X", "queueId": "%d"})
+@pytest.mark.parametrize("kind", list(Serialization))
+@pytest.mark.parametrize("remark", [None, '100 % "of" %s'])
+def test_a_filled_template_is_the_encoded_command(kind: int, remark: str | None) -> None:
+    asked = Command(310, serialization=kind)
+    sample = response(asked, ResponseCode.SUCCESS, {"percent": '100 % "of" %s Ä'}, remark=remark)
+    template = frame_template(sample, GAPS)
 
-    for opaque in (0, -1, 2**31 - 1):
-        fields = {**sample.fields, "msgId": "Ä%d", "msgIdOf": "0x00FF", "queueId": "7"}
-        whole = response(Command(310, opaque), ResponseCode.SUCCESS, fields)
-        assert template.fill("Ä%d", 255, 7, opaque) == encode(whole)
+    for opaque in (0, -1, 2**31 - 1, 1_234_567_890):
+        for name in ("", "%d", "a" * 300):
+            own = {"msgId": name, "msgIdOf%": "0x00FF", "queueId": "7"}
+            whole = response(asked, ResponseCode.SUCCESS, {**sample.fields, **own}, remark=remark)
+            whole.opaque = opaque
+            assert template.fill(name, 255, 7, opaque) == encode(whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from mqlake.remoting.binary_layouts import Layouts
 from mqlake.remoting.command import Command, Serialization
 from mqlake.remoting.errors import FrameError
 
@@ -19,6 +20,16 @@ _INT: Final = struct.Struct(">i")
 _SHORT: Final = struct.Struct(">h")
 _CODES: Final = range(-(2**15), 2**15)
 _MAX_NAME: Final = 2**15 - 1
+_KIND: Final = Serialization.ROCKETMQ
+
+START_SIZE: Final = _START.size
+"""Bytes in front of the remark, or of the fields and their length."""
+
+_layouts: Final = Layouts(START_SIZE)
+_names: Final[dict[str, bytes]] = {}
+_MAX_NAMES: Final = 1024
+_SHORT_NAME: Final = 64
+"""Names of fields are kept as they are written: so many, each below so many bytes."""
 
 
 def decode(data: bytes) -> Command:
@@ -30,12 +41,10 @@ def decode(data: bytes) -> Command:
     if len(data) < _START.size:
         raise FrameError(f"a binary header of {len(data)} bytes")
     code, language, version, opaque, flag, length = _START.unpack_from(data)
-    at = _START.size
-    remark = _remark(data, at, length)
-    at += length
-    fields, end = _fields(data, at)
-    if end != len(data):
-        raise FrameError(f"{len(data) - end} bytes behind the fields of a binary header")
+    remark, fields = None, None if length else _layouts.read(data)
+    if fields is None:
+        remark = _remark(data, _START.size, length)
+        fields = _fields(data, _START.size + length)
     return Command(
         code,
         opaque,
@@ -44,7 +53,7 @@ def decode(data: bytes) -> Command:
         _language(language),
         version,
         known_fields=fields,
-        serialization=Serialization.ROCKETMQ,
+        serialization=_KIND,
     )
 
 
@@ -57,30 +66,57 @@ def encode(command: Command) -> bytes:
     if command.code not in _CODES:
         raise FrameError(f"code {command.code} does not fit into a binary header")
     remark = (command.remark or "").encode("utf-8", "replace")
-    fields = b"".join(_pair(name, value) for name, value in command.fields.items())
+    fields = b"".join([pair(name, value) for name, value in command.fields.items()])
+    return start_of(command, remark, len(fields)) + fields
+
+
+def start_of(command: Command, remark: bytes, size: int) -> bytes:
+    """Return what a header begins with, up to its fields of `size` bytes."""
     language = LANGUAGES.index(command.language) if command.language in LANGUAGES else 7
     start = _START.pack(
         command.code, language, command.version, command.opaque, command.flag, len(remark)
     )
-    return b"".join((start, remark, _INT.pack(len(fields)), fields))
+    return b"".join((start, remark, _INT.pack(size)))
 
 
 def _language(number: int) -> str:
     return LANGUAGES[number] if number < len(LANGUAGES) else "OTHER"
 
 
-def _pair(name: str, value: str) -> bytes:
-    name_bytes, value_bytes = name.encode("utf-8", "replace"), value.encode("utf-8", "replace")
+def pair(name: str, value: str) -> bytes:
+    """Return a field.
+
+    Raises:
+        FrameError: its name does not fit into this form.
+    """
+    value_bytes = value.encode("utf-8", "replace")
+    return pair_start(name, len(value_bytes)) + value_bytes
+
+
+def pair_start(name: str, size: int) -> bytes:
+    """Return a field up to its value of `size` bytes.
+
+    Raises:
+        FrameError: its name does not fit into this form.
+    """
+    return (_names.get(name) or _name(name)) + _INT.pack(size)
+
+
+def _name(name: str) -> bytes:
+    name_bytes = name.encode("utf-8", "replace")
     if len(name_bytes) > _MAX_NAME:
         raise FrameError(f"a field's name of {len(name_bytes)} bytes is too long")
-    return b"".join(
-        (_SHORT.pack(len(name_bytes)), name_bytes, _INT.pack(len(value_bytes)), value_bytes)
-    )
+    written = _SHORT.pack(len(name_bytes)) + name_bytes
+    if len(_names) < _MAX_NAMES and len(name_bytes) < _SHORT_NAME:
+        _names[name] = written
+    return written
 
 
-def _fields(data: bytes, at: int) -> tuple[dict[str, str], int]:
-    """Return the fields behind their length, and where they end."""
+def _fields(data: bytes, at: int) -> dict[str, str]:
+    """Return the fields behind their length."""
     fields: dict[str, str] = {}
+    spans: list[slice] = []
+    has_remark = at > _START.size
     try:
         end = at + _INT.size + _INT.unpack_from(data, at)[0]
         if end > len(data):
@@ -94,9 +130,14 @@ def _fields(data: bytes, at: int) -> tuple[dict[str, str], int]:
                 raise FrameError("a field of a binary header ends behind the fields")
             name = data[name_at : value_at - _INT.size].decode("utf-8", "replace")
             fields[name] = data[value_at:at].decode("utf-8", "replace")
+            spans.append(slice(value_at, at))
     except struct.error:
         raise FrameError("a binary header ends within a length") from None
-    return fields, end
+    if end != len(data):
+        raise FrameError(f"{len(data) - end} bytes behind the fields of a binary header")
+    if not has_remark:
+        _layouts.learn(data, fields, spans)
+    return fields
 
 
 def _remark(data: bytes, at: int, length: int) -> str | None:

@@ -4,44 +4,93 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Final
+from operator import mod
+from typing import Final, Protocol
 
 import msgspec
 
-from mqlake.remoting.command import Command
-from mqlake.remoting.json_header import encode
+from mqlake.remoting import binary_header, json_header
+from mqlake.remoting.command import Command, Serialization
 
 _LENGTHS: Final = struct.Struct(">II")
 _OPAQUE: Final = 1_234_567_890
 _GAP: Final = "\x00gap"
+_MAX_SHAPES: Final = 1024
 
 
-class FrameTemplate:
-    """The frame of a response without a body, but for its opaque and some of its fields.
-
-    For JSON headers only: what is filled in is not escaped.
-    """
-
-    def __init__(self, response: Command, gaps: Mapping[str, str]) -> None:
-        """Make the frame of `response`, with gaps in it.
-
-        Args:
-            gaps: further fields: their names, and what their values are made by ("%d", "%s" …).
-        """
-        fields = {**response.fields, **{name: f"{_GAP}{name}" for name in gaps}}
-        sample = msgspec.structs.replace(response, known_fields=fields, opaque=_OPAQUE)
-        text = encode(sample).decode().replace("%", "%%").replace(str(_OPAQUE), "%d")
-        for name, form in gaps.items():
-            text = text.replace(msgspec.json.encode(_GAP + name).decode(), f'"{form}"')
-        self._text = text
+class FrameTemplate(Protocol):
+    """The frame of a response without a body, but for its opaque and some of its fields."""
 
     def fill(self, *values: object) -> bytes:
         """Return a frame.
 
         Args:
-            values: those of the gaps, in their order, then the opaque. Texts are without quotes,
-                backslashes and control characters.
+            values: those of the gaps, in their order, then the opaque. Texts are ASCII, without
+                quotes, backslashes and control characters: they are written as they are.
         """
+        ...
+
+
+def frame_template(response: Command, gaps: Mapping[str, str]) -> FrameTemplate:
+    """Return the template that `response`, with gaps in it, is for its kind of header.
+
+    Args:
+        gaps: further fields: their names, and what their values are made by ("%d", "%s" …).
+    """
+    is_binary = response.serialization == Serialization.ROCKETMQ
+    return _BinaryTemplate(response, gaps) if is_binary else _JsonTemplate(response, gaps)
+
+
+class _JsonTemplate:
+    def __init__(self, response: Command, gaps: Mapping[str, str]) -> None:
+        marks = {name: f"{_GAP}{number}." for number, name in enumerate(gaps)}
+        fields = {**response.fields, **marks}
+        sample = msgspec.structs.replace(response, known_fields=fields, opaque=_OPAQUE)
+        text = json_header.encode(sample).decode().replace("%", "%%").replace(str(_OPAQUE), "%d")
+        for name, form in gaps.items():
+            text = text.replace(msgspec.json.encode(marks[name]).decode(), f'"{form}"')
+        self._text = text
+
+    def fill(self, *values: object) -> bytes:
         header = (self._text % values).encode()
         size = len(header)
         return _LENGTHS.pack(size + 4, size) + header
+
+
+class _BinaryTemplate:
+    """Lengths stand before values here: there is one shape for each set of them."""
+
+    def __init__(self, response: Command, gaps: Mapping[str, str]) -> None:
+        self._response, self._gaps = response, gaps
+        self._forms = tuple(gaps.values())
+        self._shapes: dict[tuple[int, ...], str] = {}
+
+    def fill(self, *values: object) -> bytes:
+        opaque = values[-1]
+        assert isinstance(opaque, int)
+        texts = tuple(map(mod, self._forms, values))
+        lengths = tuple(map(len, texts))
+        shape = self._shapes.get(lengths) or self._shape(lengths)
+        number = opaque.to_bytes(4, signed=True).decode("latin-1")
+        return (shape % (number, *texts)).encode("latin-1")
+
+    def _shape(self, lengths: tuple[int, ...]) -> str:
+        """Return a frame as text of Latin-1, to be filled with opaque and values."""
+        response = msgspec.structs.replace(self._response, opaque=_OPAQUE)
+        gaps = zip(self._gaps, lengths, strict=True)
+        own = b"".join(binary_header.pair(*field) for field in response.fields.items())
+        starts = [binary_header.pair_start(name, length) for name, length in gaps]
+        size = len(own) + sum(map(len, starts)) + sum(lengths)
+        remark = (response.remark or "").encode()
+        header = binary_header.start_of(response, remark, size)
+        size += len(header)
+        kind = Serialization.ROCKETMQ << 24
+        whole = _LENGTHS.pack(size + 4, kind | size) + header + own
+        text = whole.decode("latin-1").replace("%", "%%")
+        text = text.replace(_OPAQUE.to_bytes(4).decode("latin-1"), "%s", 1)
+        for start in starts:
+            text += start.decode("latin-1").replace("%", "%%") + "%s"
+        if len(self._shapes) >= _MAX_SHAPES:
+            self._shapes.clear()
+        self._shapes[lengths] = text
+        return text

@@ -12,7 +12,7 @@ from mqlake.formats.host import encode_host
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, Serialization, response
 from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.template import FrameTemplate
+from mqlake.remoting.template import frame_template
 from mqlake.store.append.put_result import PutResult, PutStatus
 
 _REFUSED = {
@@ -52,9 +52,7 @@ def refusal(result: PutResult) -> RemotingError:
     return RemotingError(code, f"{words}: {result.reason}")
 
 
-_JSON = Serialization.JSON
 _OK = PutStatus.PUT_OK
-_SAMPLE = Command(0, serialization=_JSON)
 _GAPS = {"msgId": "%016X", "queueId": "%d", "queueOffset": "%d", "transactionId": "%s"}
 
 
@@ -70,16 +68,20 @@ class Answers:
         # An offset message id is where the store is, and where in its log the message is.
         host = encode_host(settings.broker_address).hex().upper()
         gaps = _GAPS | {"msgId": host + _GAPS["msgId"]}
-        self._success = FrameTemplate(response(_SAMPLE, header=self._common), gaps)
+        samples = [Command(0, serialization=kind) for kind in Serialization]
+        self._success = {
+            sample.serialization: frame_template(response(sample, header=self._common), gaps)
+            for sample in samples
+        }
 
     def of(
         self, request: Command, result: PutResult, queue_id: int, unique_key: str
     ) -> Command | bytes:
         """Return the answer to a request that was put, or refused, so; or its frame."""
         status = result.status
-        is_plain = request.serialization == _JSON and not result.offsets and unique_key.isalnum()
+        is_plain = not result.offsets and unique_key.isalnum() and unique_key.isascii()
         if is_plain and status is _OK:
-            return self._success.fill(
+            return self._success[request.serialization].fill(
                 result.physical_offset, queue_id, result.queue_offset, unique_key, request.opaque
             )
         if status in _REFUSED:
