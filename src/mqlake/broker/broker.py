@@ -111,7 +111,7 @@ class Broker:
             handlers: dict[int, Handler] = {}
             for family in FAMILIES:
                 handlers.update(family(parts).handlers())
-            self._server = RemotingServer(handlers, typed=_TYPED)
+            self._server = RemotingServer(handlers, typed=_TYPED, runs=parts.runs)
             undo.push_async_callback(self._server.stop)
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)

@@ -13,6 +13,7 @@ from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.stats import LOOK, Stats
 from mqlake.broker.topics import Topics
+from mqlake.remoting.connection import TakePeersRun
 from mqlake.store.message_store import MessageStore
 
 
@@ -29,6 +30,7 @@ class Parts:
         busy: how often requests were turned away.
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
+        runs: what serves many frames of a connection at once, by the request code of the first.
         on_settings: called when settings were changed, for those that made something of them.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
@@ -36,6 +38,7 @@ class Parts:
     def __init__(self, settings: BrokerSettings, store: MessageStore) -> None:
         self.settings, self.store = settings, store
         self.repeating = Repeating()
+        self.runs: dict[int, TakePeersRun] = {}
         self.on_settings: list[Callable[[], None]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(settings, store.core.config.topics)

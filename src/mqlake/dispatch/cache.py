@@ -23,8 +23,12 @@ _SHARED = (
     "dispatch/drafts.py",
     "dispatch/verdict.py",
     "kafka/columns.py",
+    "remoting/binary_header.py",
+    "remoting/codes.py",
+    "remoting/command.py",
+    "remoting/send_runs.py",
 )
-_SHARED_FOLDERS = ("formats", "formats/kafka", "kafka/compiled")
+_SHARED_FOLDERS = ("formats", "formats/kafka", "kafka/compiled", "remoting/compiled")
 """What else the kernels compile in: columns, the constants of formats, other layers' kernels."""
 
 

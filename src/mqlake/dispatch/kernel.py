@@ -184,13 +184,22 @@ class Kernel(Protocol):
         ...
 
 
+def is_compiled() -> bool:
+    """Say whether the compiled kernels are those that `load` returns."""
+    return _chosen() == "compiled"
+
+
+def _chosen() -> str:
+    return os.environ.get("MQLAKE_KERNEL") or "compiled"
+
+
 def load(name: str | None = None) -> Kernel:
     """Return the kernels called `name`: "compiled" (the default) or "reference".
 
     Raises:
         MqlakeError: there are no such kernels.
     """
-    name = name or os.environ.get("MQLAKE_KERNEL") or "compiled"
+    name = name or _chosen()
     if name == "compiled":
         from mqlake.dispatch.compiled import calls
 

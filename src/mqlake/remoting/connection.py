@@ -16,10 +16,17 @@ _NOWHERE: Final = ("unknown", 0)
 _LAST_OPAQUE: Final = 2**31 - 1
 _MUCH: Final = 1 << 20
 """Bytes that are written before the round of the loop is over."""
+_PART: Final = 32
+"""Commands that are answered before more of what came with them is served: meanwhile the other side
+works upon the answers."""
+_CODE_AT: Final = 8
+"""Where in a frame with a binary header the request code is."""
 _CLOSING: Final = 1.0
 """Seconds that what was written before a close has to reach the other side."""
 
 Serve = Callable[["Peer", Command], None]
+TakePeersRun = Callable[["Peer", bytes, int], int]
+"""Serves a run of frames of a connection, as `frames.TakeRun` does."""
 
 
 class Peer(asyncio.Protocol):
@@ -40,7 +47,8 @@ class Peer(asyncio.Protocol):
         self._serve = serve
         self._shared = shared
         self._limits = shared.limits
-        self._reader = FrameReader(shared.limits, shared.decode_json)
+        take_run = self._take_run if shared.runs else None
+        self._reader = FrameReader(shared.limits, shared.decode_json, take_run)
         self._held = 0
         self._incoming: Iterator[Command] = iter(())
         self._out: list[bytes] = []
@@ -51,6 +59,8 @@ class Peer(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._is_open = False
         self._is_paused = False
+        self._is_serving = False
+        self._after_part: list[Callable[[], object]] | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -76,7 +86,7 @@ class Peer(asyncio.Protocol):
         except FrameError as error:
             self.close(str(error))
             return
-        if not self._out:
+        if not self._out and not self._is_serving:
             self._shared.will_write(self)
         self._out.append(frame)
         self._out_size += len(frame)
@@ -117,6 +127,17 @@ class Peer(asyncio.Protocol):
             ) from None
         finally:
             self._waiting.pop(opaque, None)
+
+    def after_part(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once more of what came in with this command is served.
+
+        That is within this read where no other connection is read meanwhile, else once this round
+        of the loop is over: then it is called once for all of them.
+        """
+        if self._after_part is None:
+            self._shared.loop.call_soon(callback)
+        else:
+            self._after_part.append(callback)
 
     def on_close(self, callback: Callable[[Peer], object]) -> None:
         """Call `callback` once the connection is closed; at once if it is."""
@@ -164,6 +185,8 @@ class Peer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.last_active = self._shared.loop.time()
         self._incoming = self._reader.feed(data)
+        self._after_part = [] if self._shared.last_read is self else None
+        self._shared.last_read = self
         self._take()
 
     def pause_writing(self) -> None:
@@ -194,18 +217,36 @@ class Peer(asyncio.Protocol):
 
     def _take(self) -> None:
         """Serve what has come in, until the other side has too much to read."""
+        self._is_serving = True
         try:
-            for command in self._incoming:
+            for number, command in enumerate(self._incoming, 1):
                 if command.flag & RESPONSE:
                     self._resolve(command)
                 else:
                     self._serve(self, command)
+                if not number % _PART:
+                    self._end_part()
                 if self._is_paused or not self._is_open:
-                    return
+                    break
+            else:
+                self._hold(self._reader.buffered)
         except FrameError as error:
+            self._end_part()
             self.close(str(error))
-            return
-        self._hold(self._reader.buffered)
+        self._end_part()
+        self._after_part = None
+        self._is_serving = False
+
+    def _take_run(self, data: bytes, at: int) -> int:
+        take = self._shared.runs.get(data[at + _CODE_AT : at + _CODE_AT + 2])
+        return at if take is None or not self._is_open else take(self, data, at)
+
+    def _end_part(self) -> None:
+        """Do what waits for the end of this part, and write the answers."""
+        if self._after_part:
+            callbacks, self._after_part = self._after_part, []
+            for callback in callbacks:
+                callback()
         if self._out:
             self.flush()
 

@@ -14,19 +14,37 @@ from mqlake.remoting.command import Command, Serialization
 from mqlake.remoting.errors import FrameError
 from mqlake.remoting.limits import Limits
 
+_BINARY: Final = int(Serialization.ROCKETMQ)
+_JSON: Final = int(Serialization.JSON)
 _LENGTHS: Final = struct.Struct(">II")
 _LENGTH_OF_HEADER: Final = 0xFFFFFF
 _TLS_HANDSHAKE: Final = 0x16
 
 
+_FEWEST_IN_RUN: Final = 8
+"""Fewer frames are served sooner one by one."""
+
+TakeRun = Callable[[bytes, int], int]
+"""Serves whole frames with binary headers of a run in some data, from a position on; returns the
+position behind them, or the same one."""
+
+
 class FrameReader:
-    """Cuts the bytes of one connection into commands. Does no I/O."""
+    """Cuts the bytes of one connection into commands. Does no I/O.
+
+    Args:
+        take_run: asked where there are many frames, before they are read one by one.
+    """
 
     def __init__(
-        self, limits: Limits, decode_json: Callable[[bytes], Command] = json_header.decode
+        self,
+        limits: Limits,
+        decode_json: Callable[[bytes], Command] = json_header.decode,
+        take_run: TakeRun | None = None,
     ) -> None:
         self._limits = limits
         self._decode_json = decode_json
+        self._take_run = take_run
         self._rest = bytearray()
         self._need = 0
 
@@ -48,6 +66,7 @@ class FrameReader:
             data = bytes(self._rest)
             self._rest = bytearray()
         at, end = 0, len(data)
+        one_by_one = 0 if self._take_run else end
         while end - at >= _LENGTHS.size:
             length, header_length = _LENGTHS.unpack_from(data, at)
             kind = header_length >> 24
@@ -63,6 +82,12 @@ class FrameReader:
             if following > end:
                 self._need = following - at
                 break
+            if at >= one_by_one and kind == _BINARY:
+                run_end = self._run(data, at, length)
+                if run_end > at:
+                    at = run_end
+                    continue
+                one_by_one = at + _FEWEST_IN_RUN * length
             command = self._decode(kind, data[header_at:body_at])
             command.body = data[body_at:following]
             at = following
@@ -71,10 +96,14 @@ class FrameReader:
             self._need = _LENGTHS.size
         self._rest += data[at:]
 
+    def _run(self, data: bytes, at: int, length: int) -> int:
+        is_long = len(data) - at >= _FEWEST_IN_RUN * length
+        return self._take_run(data, at) if is_long and self._take_run else at
+
     def _decode(self, kind: int, header: bytes) -> Command:
-        if kind == Serialization.JSON:
+        if kind == _JSON:
             return self._decode_json(header)
-        if kind == Serialization.ROCKETMQ:
+        if kind == _BINARY:
             return binary_header.decode(header)
         raise FrameError(f"a header of an unknown serialization, {kind}")
 
@@ -86,6 +115,12 @@ class FrameReader:
         if length > self._limits.frame:
             return f"a frame of {length} bytes, the limit is {self._limits.frame}"
         return f"a header of {header_length} bytes in a frame of {length}"
+
+
+def header_at(data: bytes, at: int) -> bytes:
+    """Return the header of the frame at a position."""
+    header_length = int.from_bytes(data[at + 5 : at + _LENGTHS.size])
+    return data[at + _LENGTHS.size : at + _LENGTHS.size + header_length]
 
 
 def encode(command: Command) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqlake.errors import MqlakeError
-from mqlake.remoting.connection import Peer
+from mqlake.remoting.connection import Peer, TakePeersRun
 from mqlake.remoting.dispatch import Dispatcher, Handler
 from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
@@ -31,6 +31,7 @@ class RemotingServer:
         limits: of its connections.
         typed: headers that are decoded together with the frame, by request code. This is faster
             where a handler asks for just this type, and `Command.fields` has no others then.
+        runs: what serves many frames with binary headers at once, by the request code of the first.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class RemotingServer:
         limits: Limits | None = None,
         *,
         typed: Mapping[int, type[Header]] | None = None,
+        runs: Mapping[int, TakePeersRun] | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self._dispatcher = Dispatcher(handlers, self._limits.in_flight)
-        self._typed = typed
+        self._typed, self._runs = typed, runs
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -60,7 +62,7 @@ class RemotingServer:
         """
         loop = asyncio.get_running_loop()
         if self._shared is None:
-            self._shared = Shared(loop, self._limits, self._typed)
+            self._shared = Shared(loop, self._limits, self._typed, self._runs)
             self._sweep_later()
         try:
             server = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)

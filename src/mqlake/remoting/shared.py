@@ -12,7 +12,7 @@ from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
-    from mqlake.remoting.connection import Peer
+    from mqlake.remoting.connection import Peer, TakePeersRun
 
 
 class Shared:
@@ -20,7 +20,9 @@ class Shared:
 
     Attributes:
         peers: those that are open.
+        runs: what serves runs of frames with binary headers, by the request code in their first.
         buffered: bytes of frames begun but not yet complete, over all of them.
+        last_read: the one that something came in from last.
     """
 
     def __init__(
@@ -28,13 +30,16 @@ class Shared:
         loop: asyncio.AbstractEventLoop,
         limits: Limits,
         typed: Mapping[int, type[Header]] | None = None,
+        runs: Mapping[int, TakePeersRun] | None = None,
     ) -> None:
         self.loop = loop
         self.limits = limits
         self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
+        self.runs = {code.to_bytes(2): take for code, take in (runs or {}).items()}
         self.peers: set[Peer] = set()
         self.buffered = 0
+        self.last_read: Peer | None = None
         self._writers: list[Peer] = []
 
     def opened(self, peer: Peer) -> bool:
@@ -45,6 +50,8 @@ class Shared:
     def lost(self, peer: Peer) -> None:
         """Forget a connection."""
         self.peers.discard(peer)
+        if self.last_read is peer:
+            self.last_read = None
 
     def will_write(self, peer: Peer) -> None:
         """Flush a connection once this round of the loop is over."""

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
+from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
@@ -164,6 +165,14 @@ class MessageStore(Answers):
         result = self.core.put_batch(batch)
         self._tick_soon()
         return result
+
+    def append_drafts(
+        self, drafts: Drafts, topic: str, queue_ids: Sequence[int], born_host: str
+    ) -> int:
+        """Append messages that are laid out, as `Appender.put_drafts` does, without waiting."""
+        count = self.core.put_drafts(drafts, topic, queue_ids, born_host)
+        self._tick_soon()
+        return count
 
     def append_half(self, message: Message) -> PutResult:
         """Append a half message, of the group in its PGROUP; a refusal is a result too."""

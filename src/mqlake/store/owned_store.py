@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
+from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.storage.clock import Clock, SystemClock
@@ -152,8 +153,7 @@ class OwnedStore:
         results = self._appender.put_many(messages)
         for number, refusal in refused.items():
             results.insert(number, refusal)
-        if self.clock.milliseconds() - self.last_tick > _LONGEST_TICK:
-            self.tick()
+        self._tick_if_late()
         return results
 
     def _apply_schedule(
@@ -172,9 +172,20 @@ class OwnedStore:
     def put_batch(self, batch: MessageBatch) -> PutResult:
         """Append all messages of a batch, or none."""
         result = self._appender.put_batch(batch)
+        self._tick_if_late()
+        return result
+
+    def put_drafts(
+        self, drafts: Drafts, topic: str, queue_ids: Sequence[int], born_host: str
+    ) -> int:
+        """Append messages that are laid out, as `Appender.put_drafts` does."""
+        count = self._appender.put_drafts(drafts, topic, queue_ids, born_host)
+        self._tick_if_late()
+        return count
+
+    def _tick_if_late(self) -> None:
         if self.clock.milliseconds() - self.last_tick > _LONGEST_TICK:
             self.tick()
-        return result
 
     @property
     def readable_end(self) -> int:

@@ -26,8 +26,9 @@ from mqlake.remoting.limits import Limits
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.disk import sandbox
 from tests.remoting import mutations
+from tests.remoting.runs import check, mutated
 
-FRAMES, REQUESTS = 200, 50
+FRAMES, REQUESTS, RUNS = 200, 50, 50
 """Inputs of a case, so that what a case costs by itself does not count."""
 RESTART = 100
 """Cases after which a server is stopped, and started again on what it left."""
@@ -232,13 +233,28 @@ def to_name_server(case: Case) -> None:
     requests(case, _names)
 
 
+def runs(case: Case) -> None:
+    """Read mutated sends as runs."""
+    for _ in range(RUNS):
+        data = mutated(case.dice)
+        case.feed(len(data))
+        case.seen["taken"] += check(data)
+
+
 TARGETS = (
+    Target(
+        "runs-bounds-checked",
+        "Runs of sends, some with hostile values, some with bytes changed: what the kernels take of"
+        " them is what reading the frames one by one says. Bounds-checked.",
+        runs,
+        0.4,
+    ),
     Target(
         "frames",
         "Mutated frames of remoting, JSON and binary: read the same whole and in pieces, written"
         " again the same, or refused with a reason; no more is held than one frame.",
         frames,
-        4.4,
+        4.0,
     ),
     Target(
         "name-server",

@@ -57,7 +57,12 @@ _GAPS = {"msgId": "%016X", "queueId": "%d", "queueOffset": "%d", "transactionId"
 
 
 class Answers:
-    """Makes the answers to sends."""
+    """Makes the answers to sends.
+
+    Attributes:
+        host: what all offset message ids begin with: where the store is.
+        binary_success: the answer with a binary header, but for where the message was put.
+    """
 
     def __init__(self, settings: BrokerSettings, busy: Busy) -> None:
         self._busy = busy
@@ -66,13 +71,14 @@ class Answers:
             "TRACE_ON": "true" if settings.trace_on else "false",
         }
         # An offset message id is where the store is, and where in its log the message is.
-        host = encode_host(settings.broker_address).hex().upper()
-        gaps = _GAPS | {"msgId": host + _GAPS["msgId"]}
-        samples = [Command(0, serialization=kind) for kind in Serialization]
-        self._success = {
-            sample.serialization: frame_template(response(sample, header=self._common), gaps)
-            for sample in samples
+        self.host = encode_host(settings.broker_address).hex().upper()
+        gaps = _GAPS | {"msgId": self.host + _GAPS["msgId"]}
+        samples = {kind: Command(0, serialization=kind) for kind in Serialization}
+        successes = {
+            kind: response(sample, header=self._common) for kind, sample in samples.items()
         }
+        self.binary_success = successes[Serialization.ROCKETMQ]
+        self._success = {int(kind): frame_template(each, gaps) for kind, each in successes.items()}
 
     def of(
         self, request: Command, result: PutResult, queue_id: int, unique_key: str

@@ -16,6 +16,9 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
 
+MULTI_TAG = "MULTI_TAG"
+"""Filter type of topics whose messages may have several tags."""
+
 Header = SendMessageHeader | SendMessageHeaderV2
 
 

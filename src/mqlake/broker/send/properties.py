@@ -30,6 +30,9 @@ class StoredProperties:
 
     Added are the cluster, the region, whether the broker is traced, and a unique key where there is
     none; a receipt of pop consumption is dropped, since it is not the producer's to give.
+
+    Attributes:
+        own: what stands behind the producer's.
     """
 
     def __init__(self, settings: BrokerSettings, keys: UniqueKeys) -> None:
@@ -39,7 +42,7 @@ class StoredProperties:
             _TRACE_ON: "true" if settings.trace_on else "false",
             _CLUSTER: settings.broker_cluster_name,
         }
-        self._own = encode_pairs(own).decode()
+        self.own = encode_pairs(own).decode()
 
     def of(self, text: str | None) -> Stored:
         """Return what is stored for the properties of a request."""
@@ -60,8 +63,8 @@ class StoredProperties:
         if start < 0 or start == end:
             return self._with_key(text)
         # Of equal names readers take the last: the broker's, not the producer's.
-        return (text + self._own).encode(), text[start:end]
+        return (text + self.own).encode(), text[start:end]
 
     def _with_key(self, text: str) -> Stored:
         key = self._keys.next()
-        return f"{text}{_UNIQUE_KEY}{key}{PROPERTY_SEPARATOR}{self._own}".encode(), key
+        return f"{text}{_UNIQUE_KEY}{key}{PROPERTY_SEPARATOR}{self.own}".encode(), key

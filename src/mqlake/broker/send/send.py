@@ -1,4 +1,4 @@
-"""Sends: collected for a round of the loop, put in one go, answered together."""
+"""Sends: those that come in together are put in one go, and answered together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from mqlake.broker import naming
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
-from mqlake.broker.send.checks import Header, SendChecks
+from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
 from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.unique_keys import UniqueKeys
 from mqlake.broker.topics import any_queue
 from mqlake.formats import sys_flag
@@ -34,7 +35,6 @@ from mqlake.store.append.put_result import PutResult
 
 _PATIENCE = 1.0
 """Seconds that a stop waits for the disk, so that sends are answered."""
-_MULTI_TAG = "MULTI_TAG"
 _RETRY = naming.RETRY_PREFIX
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
@@ -51,6 +51,7 @@ class SendMessages:
         self._loop = asyncio.get_running_loop()
         self._keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
         self._dead_letters = DeadLetters(parts)
+        self._runs = Runs(parts, self._put)
         self._read_settings()
         parts.on_settings.append(self._read_settings)
         self._messages: list[Message] = []
@@ -58,12 +59,14 @@ class SendMessages:
         self._unflushed = 0
         self._tasks: set[asyncio.Task[None]] = set()
         parts.on_stop.append(self._answer_all)
+        parts.runs[RequestCode.SEND_MESSAGE_V2] = self._runs.take
 
     def _read_settings(self) -> None:
         settings = self._parts.settings
         self._properties = StoredProperties(settings, self._keys)
         self._checks = SendChecks(self._parts)
         self._answers = Answers(settings, self._parts.busy)
+        self._runs.use(self._checks, self._properties, self._answers)
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what answers each request code."""
@@ -122,7 +125,7 @@ class SendMessages:
             self._finish([sent], [self._store.append_half(message)], begin)
             return
         if not self._messages:
-            self._loop.call_soon(self._put)
+            peer.after_part(self._put)
         self._messages.append(message)
         self._sent.append(sent)
 
@@ -144,7 +147,7 @@ class SendMessages:
         return True
 
     def _put(self) -> None:
-        """Put what has come in this round of the loop."""
+        """Put what has come in since."""
         if not self._messages:
             return
         messages, sent = self._messages, self._sent
@@ -209,7 +212,7 @@ def _batch(
 
 
 def _flags(header: Header, topic: Topic) -> int:
-    is_multi = topic.topic_filter_type == _MULTI_TAG
+    is_multi = topic.topic_filter_type == MULTI_TAG
     return header.sys_flag | sys_flag.MULTI_TAGS if is_multi else header.sys_flag
 
 

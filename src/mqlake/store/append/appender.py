@@ -10,6 +10,7 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812
 from zlib import crc32
 
+from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
 from mqlake.formats import record, sys_flag
 from mqlake.storage.clock import Clock
@@ -94,6 +95,28 @@ class Appender:
         self._since = self._now()
         try:
             return self._many.put(messages, self._since, self.put)
+        finally:
+            self._since = _NOT_APPENDING
+
+    def put_drafts(
+        self, drafts: Drafts, topic: str, queue_ids: Sequence[int], born_host: str
+    ) -> int:
+        """Append messages that are laid out; return how many, from the first on.
+
+        The others are to be put by `put`, which says what is wrong with them.
+
+        Args:
+            drafts: all of one topic and of host 0; none is delayed, or part of a transaction. The
+                rows that were put say where.
+            queue_ids: of the drafts' queues.
+        """
+        if self._checks.refusal is not None:
+            return 0
+        self._since = self._now()
+        try:
+            return self._many.put_drafts(drafts, topic, queue_ids, born_host, self._since)
+        except (Refusal, DiskError):
+            return 0
         finally:
             self._since = _NOT_APPENDING
 

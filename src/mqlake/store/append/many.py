@@ -126,6 +126,26 @@ class ManyRecords:
             PutStatus.PUT_OK, offsets[0], total, queue_offset, now, count, store_host, offsets
         )
 
+    def put_drafts(
+        self, drafts: Drafts, name: str, queue_ids: Sequence[int], born_host: str, now: int
+    ) -> int:
+        """Append messages of one topic from one host; return how many, from the first on.
+
+        Raises:
+            Refusal: MESSAGE_ILLEGAL: the topic or the host is not taken.
+        """
+        topic, sender = self._checks.topic(name), self._checks.sender(born_host)
+        queues = [(name, queue_id) for queue_id in queue_ids]
+        routes = encode.make_routes(
+            [QueueRoute(self._table.get(queue, 0), topic.magic, topic.data) for queue in queues],
+            [sender.host, self._checks.store_host],
+        )
+        reached = self._write(drafts, 0, routes, now)
+        for queue, next_offset in zip(queues, routes.queues["next_offset"].tolist(), strict=True):
+            if next_offset:
+                self._table[queue] = next_offset
+        return reached
+
     def _draft(self, batch: MessageBatch) -> Drafts:
         if batch.sys_flag & (sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH):
             raise illegal("a batch can be neither part of a transaction nor an inner batch")

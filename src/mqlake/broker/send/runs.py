@@ -1,0 +1,127 @@
+"""Runs of sends over one connection: put and answered many at a time, by kernels.
+
+What they leave, `SendMessages` takes message by message, with the same result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.send.answers import Answers
+from mqlake.broker.send.checks import MULTI_TAG, SendChecks
+from mqlake.broker.send.properties import StoredProperties
+from mqlake.dispatch.kernel import is_compiled
+from mqlake.errors import FormatError
+from mqlake.formats.config.topics import Topic
+from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.remoting import binary_header
+from mqlake.remoting.command import Command
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.frames import header_at
+from mqlake.remoting.headers.send import SendMessageHeaderV2
+from mqlake.remoting.limits import Limits
+
+if TYPE_CHECKING:
+    from mqlake.remoting.send_runs import SendAnswers, SendRuns
+
+_log = logging.getLogger(__name__)
+
+_MOST_QUEUES = 4096
+
+
+class _Kernels(NamedTuple):
+    runs: SendRuns
+    answers: SendAnswers
+
+
+class Runs:
+    """Takes runs of sends.
+
+    Args:
+        put_waiting: puts the messages that came before a run.
+    """
+
+    def __init__(self, parts: Parts, put_waiting: Callable[[], None]) -> None:
+        self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
+        self._is_usable = is_compiled() and not parts.store.waits_for_disk
+
+    def use(self, checks: SendChecks, properties: StoredProperties, answers: Answers) -> None:
+        """Check, store and answer as these do."""
+        self._topic = checks.topic
+        self._own = np.frombuffer(properties.own.encode(), np.uint8)
+        self._longest_body = self._parts.settings.max_message_size
+        self._success, self._host = answers.binary_success, answers.host
+        self._loading: asyncio.Future[_Kernels] | None = None
+
+    def load(self) -> asyncio.Future[_Kernels]:
+        """Load the kernels in another thread: before that is done, no run is taken."""
+        if self._loading is None:
+            make = partial(_load, self._longest_body, self._success, self._host)
+            self._loading = asyncio.get_running_loop().run_in_executor(None, make)
+        return self._loading
+
+    def take(self, peer: Peer, data: bytes, at: int) -> int:
+        """Put a run of sends and answer it; return the position behind it."""
+        kernels = self._kernels() if self._is_usable else None
+        topic = self._topic_of(peer, data, at) if kernels else None
+        if kernels is None or topic is None:
+            return at
+        name = np.frombuffer(topic.topic_name.encode(), np.uint8)
+        run = kernels.runs.find(data, at, name, _queues(topic), self._own)
+        rows = len(run.drafts.rows)
+        if not rows:
+            return at
+        self._put_waiting()
+        begin = time.perf_counter()
+        put = self._store.append_drafts(run.drafts, topic.topic_name, run.queue_ids, peer.address)
+        if put:
+            self._parts.stats.put_times.add(time.perf_counter() - begin, put)
+            peer.send(kernels.answers.of(run, put))
+            peer.flush()
+        return run.end if put == rows else int(run.sends["frame_at"][put])
+
+    def _kernels(self) -> _Kernels | None:
+        loading = self.load()
+        if not loading.done():
+            return None
+        if (failure := loading.exception()) is not None:
+            _log.error("sends are put one by one: kernels cannot be loaded: %s", failure)
+            self._is_usable = False
+            return None
+        return loading.result()
+
+    def _topic_of(self, peer: Peer, data: bytes, at: int) -> Topic | None:
+        """Return the topic of the send at a position, where runs to it are taken."""
+        try:
+            header = binary_header.decode(header_at(data, at)).header(SendMessageHeaderV2)
+            if header.topic.startswith(RETRY_PREFIX):
+                return None
+            topic = self._topic(header, peer)
+        except (FormatError, RemotingError):  # said when the send is served by itself
+            return None
+        is_usual = topic.topic_filter_type != MULTI_TAG and _queues(topic) <= _MOST_QUEUES
+        return topic if is_usual else None
+
+
+def _load(longest_body: int, success: Command, host: str) -> _Kernels:
+    # Late and in another thread: a broker is to answer before Numba has loaded these.
+    from mqlake.remoting import warm_up
+    from mqlake.remoting.send_runs import Most, SendAnswers, SendRuns
+
+    warm_up.load()
+    limits = Limits()
+    most = Most(limits.frame, limits.header, longest_body)
+    return _Kernels(SendRuns(most), SendAnswers(success, host))
+
+
+def _queues(topic: Topic) -> int:
+    return max(topic.write_queue_nums, topic.read_queue_nums)

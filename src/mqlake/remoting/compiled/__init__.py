@@ -1,0 +1,1 @@
+"""Kernels over frames that come in runs, all alike."""

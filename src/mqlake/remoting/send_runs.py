@@ -1,0 +1,134 @@
+"""Runs of sends: frames one behind the other, all alike, laid out and answered by kernels.
+
+A connection over which many threads send brings them so: SEND_MESSAGE_V2 with a binary header, to
+one topic. What is in the least unusual is left to those who read frames one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.drafts import DRAFT, Drafts, Rows
+from mqlake.remoting.binary_header import START_SIZE, pair, pair_start, start_of
+from mqlake.remoting.command import Command
+from mqlake.remoting.compiled.send_answers import answer_sends
+from mqlake.remoting.compiled.send_frames import draft_sends
+
+SEND: Final = np.dtype(
+    [
+        ("frame_at", "i8"),
+        ("key_at", "i8"),
+        ("key_length", "i4"),
+        ("opaque", "i4"),
+    ],
+    align=True,
+)
+"""Where in its data a send begins, and what its answer needs besides where it was put."""
+
+_ROWS: Final = 512
+_SPARE: Final = 128
+"""Bytes that an answer may have beyond its start and its key: names and numbers."""
+_OFFSET_DIGITS: Final = 16
+_LENGTHS: Final = 8
+_OPAQUE_AT: Final = _LENGTHS + 5
+
+
+class Most(NamedTuple):
+    """Bytes that a frame, a header and a body may have at most."""
+
+    frame: int
+    header: int
+    body: int
+
+
+class Run(NamedTuple):
+    """Sends to one topic.
+
+    Attributes:
+        drafts: a row each, of host 0; their queues are places in `queue_ids`.
+        sends: a row (SEND) each.
+        end: position behind the last one.
+    """
+
+    drafts: Drafts
+    sends: Rows
+    queue_ids: list[int]
+    end: int
+
+
+class SendRuns:
+    """Finds runs in what connections bring. A run is gone once the next one is asked for."""
+
+    def __init__(self, most: Most) -> None:
+        self._bytes = np.array(most)
+        self._drafts, self._sends = np.empty(_ROWS, DRAFT), np.empty(_ROWS, SEND)
+        self._queue_ids = np.empty(_ROWS, np.int64)
+        self._texts: Bytes = np.empty(0, np.uint8)
+
+    def find(self, data: bytes, at: int, topic: Bytes, queues: int, own: Bytes) -> Run:
+        """Return the run that begins at a position, maybe an empty one.
+
+        Args:
+            queues: a send to another queue than those below ends the run.
+            own: stored behind the properties of each message.
+        """
+        source = np.frombuffer(data, np.uint8)
+        room = len(data) - at + _ROWS * (len(own) + 1)
+        if len(self._texts) < room:
+            self._texts = np.empty(room, np.uint8)
+        texts, rows, sends = self._texts, self._drafts, self._sends
+        numbers = np.full(queues, -1, np.int64)
+        count, found, end = draft_sends(
+            source,
+            at,
+            topic,
+            own,
+            queues,
+            self._bytes,
+            numbers,
+            self._queue_ids,
+            rows,
+            sends,
+            texts,
+        )
+        drafts = Drafts(source, texts, rows[:count])
+        return Run(drafts, sends[:count], self._queue_ids[:found].tolist(), end)
+
+
+class SendAnswers:
+    """Makes the answers to runs.
+
+    Args:
+        response: the answer to a send, but for the fields that say where the message was put.
+        host: what all message ids begin with.
+    """
+
+    def __init__(self, response: Command, host: str) -> None:
+        own = b"".join(pair(*field) for field in response.fields.items())
+        own += pair_start("msgId", len(host) + _OFFSET_DIGITS) + host.encode()
+        header = start_of(response, b"", len(own))
+        # The kernel adds what comes behind the start to the three lengths.
+        kind, size = response.serialization << 24, len(header) + len(own)
+        lengths = 4 + size, kind | size
+        start = b"".join(number.to_bytes(4) for number in lengths) + header + own
+        self._start = _array(start)
+        self._places = 4, _OPAQUE_AT, _LENGTHS + START_SIZE
+        names = ("queueId", "queueOffset", "transactionId")
+        self._names = [_array(pair_start(name, 0)[:-4]) for name in names]
+
+    def of(self, run: Run, count: int) -> bytes:
+        """Return the frames that answer the first sends of a run, whose drafts were written."""
+        rows, sends = run.drafts.rows[:count], run.sends[:count]
+        size = count * (len(self._start) + _SPARE) + int(sends["key_length"].sum())
+        target = np.empty(size, np.uint8)
+        end = answer_sends(
+            target, run.drafts.source, rows, sends, self._start, self._places, *self._names
+        )
+        return target[:end].tobytes()
+
+
+def _array(data: bytes) -> Bytes:
+    return np.frombuffer(data, np.uint8)

@@ -1,0 +1,22 @@
+"""Compile the kernels for runs of frames, or load them from the cache, before they are needed.
+
+`python -m mqlake.remoting.warm_up` fills the cache once, at set-up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.remoting.command import Command, Serialization
+from mqlake.remoting.send_runs import Most, SendAnswers, SendRuns
+
+
+def load() -> None:
+    """Call each kernel once, on no frame."""
+    nothing = np.frombuffer(b"", np.uint8)
+    run = SendRuns(Most(0, 0, 0)).find(b"", 0, nothing, 1, nothing)
+    SendAnswers(Command(0, serialization=Serialization.ROCKETMQ), "").of(run, 0)
+
+
+if __name__ == "__main__":
+    load()
