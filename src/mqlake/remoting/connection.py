@@ -19,6 +19,8 @@ _MUCH: Final = 1 << 20
 _PART: Final = 32
 """Commands that are answered before more of what came with them is served: meanwhile the other side
 works upon the answers."""
+_LARGE: Final = 4096
+"""Bytes of answers that are written before more is served."""
 _CODE_AT: Final = 8
 """Where in a frame with a binary header the request code is."""
 _CLOSING: Final = 1.0
@@ -224,7 +226,7 @@ class Peer(asyncio.Protocol):
                     self._resolve(command)
                 else:
                     self._serve(self, command)
-                if not number % _PART:
+                if not number % _PART or self._out_size > _LARGE:
                     self._end_part()
                 if self._is_paused or not self._is_open:
                     break

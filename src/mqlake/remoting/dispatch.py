@@ -19,12 +19,12 @@ _log: Final = logging.getLogger("mqlake.remoting")
 _OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError)
 """What is wrong with a request, or with somebody else who was asked because of it."""
 
-Answer = Command | None
+Answer = Command | bytes | None
 Handler = Callable[[Peer, Command], Answer | Coroutine[Any, Any, Answer]]
 """What serves requests of one code.
 
-A command that it returns is the answer. After None, a request that wants an answer waits for
-`Peer.answer`. A coroutine runs as a task and returns one of both.
+A command that it returns, or its frame, is the answer. After None, a request that wants an answer
+waits for `Peer.answer`. A coroutine runs as a task and returns one of these.
 """
 
 
@@ -53,7 +53,7 @@ class Dispatcher:
             answer = _failed(peer, request, error)
         if answer is None:
             return
-        if type(answer) is Command:
+        if isinstance(answer, (Command, bytes)):
             peer.answer(request, answer)
         elif iscoroutine(answer):
             if request.flag & ONEWAY:

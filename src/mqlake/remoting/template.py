@@ -19,12 +19,13 @@ _MAX_SHAPES: Final = 1024
 
 
 class FrameTemplate(Protocol):
-    """The frame of a response without a body, but for its opaque and some of its fields."""
+    """The frame of a response, but for its opaque, some of its fields, and its body."""
 
-    def fill(self, *values: object) -> bytes:
-        """Return a frame.
+    def fill(self, *values: object, body: int = 0) -> bytes:
+        """Return a frame up to its body.
 
         Args:
+            body: its bytes.
             values: those of the gaps, in their order, then the opaque. Texts are ASCII, without
                 quotes, backslashes and control characters: they are written as they are.
         """
@@ -51,31 +52,35 @@ class _JsonTemplate:
             text = text.replace(msgspec.json.encode(marks[name]).decode(), f'"{form}"')
         self._text = text
 
-    def fill(self, *values: object) -> bytes:
+    def fill(self, *values: object, body: int = 0) -> bytes:
         header = (self._text % values).encode()
         size = len(header)
-        return _LENGTHS.pack(size + 4, size) + header
+        return _LENGTHS.pack(size + 4 + body, size) + header
 
 
 class _BinaryTemplate:
-    """Lengths stand before values here: there is one shape for each set of them."""
+    """Lengths stand before values here: there is one shape for each set of them.
+
+    A shape is the length of a frame without a body, and what comes behind it, as text of Latin-1.
+    """
 
     def __init__(self, response: Command, gaps: Mapping[str, str]) -> None:
         self._response, self._gaps = response, gaps
         self._forms = tuple(gaps.values())
-        self._shapes: dict[tuple[int, ...], str] = {}
+        self._shapes: dict[tuple[int, ...], tuple[int, str]] = {}
 
-    def fill(self, *values: object) -> bytes:
+    def fill(self, *values: object, body: int = 0) -> bytes:
         opaque = values[-1]
         assert isinstance(opaque, int)
         texts = tuple(map(mod, self._forms, values))
         lengths = tuple(map(len, texts))
-        shape = self._shapes.get(lengths) or self._shape(lengths)
+        size, shape = self._shapes.get(lengths) or self._shape(lengths)
         number = opaque.to_bytes(4, signed=True).decode("latin-1")
-        return (shape % (number, *texts)).encode("latin-1")
+        frame = (shape % (number, *texts)).encode("latin-1")
+        return (size + body).to_bytes(4) + frame
 
-    def _shape(self, lengths: tuple[int, ...]) -> str:
-        """Return a frame as text of Latin-1, to be filled with opaque and values."""
+    def _shape(self, lengths: tuple[int, ...]) -> tuple[int, str]:
+        """Return the shape to be filled with opaque and values of these lengths."""
         response = msgspec.structs.replace(self._response, opaque=_OPAQUE)
         gaps = zip(self._gaps, lengths, strict=True)
         own = b"".join(binary_header.pair(*field) for field in response.fields.items())
@@ -85,12 +90,11 @@ class _BinaryTemplate:
         header = binary_header.start_of(response, remark, size)
         size += len(header)
         kind = Serialization.ROCKETMQ << 24
-        whole = _LENGTHS.pack(size + 4, kind | size) + header + own
-        text = whole.decode("latin-1").replace("%", "%%")
+        text = ((kind | size).to_bytes(4) + header + own).decode("latin-1").replace("%", "%%")
         text = text.replace(_OPAQUE.to_bytes(4).decode("latin-1"), "%s", 1)
         for start in starts:
             text += start.decode("latin-1").replace("%", "%%") + "%s"
         if len(self._shapes) >= _MAX_SHAPES:
             self._shapes.clear()
-        self._shapes[lengths] = text
-        return text
+        self._shapes[lengths] = shape = size + 4, text
+        return shape

@@ -250,6 +250,7 @@ class OwnedStore:
         """
         self.tick()
         self.queues.remove_topic(topic)
+        self.reads.forget()
         self.offsets.remove_topic(topic)
         self.config.consumer_offsets.remove_topic(topic)
         return self._pending_checkpoint()

@@ -340,6 +340,6 @@ def test_who_is_far_behind_waits_in_another_thread(
                 offset = found.offsets.next_begin_offset
             assert bodies == (numbers(1, 1000, 3) if fields else numbers(0, 1000))
             assert set(threads) <= {"mqlake-read_0", "mqlake-read_1"}
-            assert 4 <= len(threads) <= 8, "many messages at a time"
+            assert 2 <= len(threads) <= 8, "many messages at a time"
 
     asyncio.run(main())

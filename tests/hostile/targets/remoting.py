@@ -248,6 +248,7 @@ TARGETS = (
         " them is what reading the frames one by one says. Bounds-checked.",
         runs,
         0.4,
+        bounds_checked=True,
     ),
     Target(
         "frames",

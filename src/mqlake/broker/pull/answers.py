@@ -5,11 +5,14 @@ Upstream: `PullMessageProcessor.composeResponseHeader`.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mqlake.broker.pull.reading import Found
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, response
+from mqlake.remoting.template import FrameTemplate, frame_template
 from mqlake.store.results import Status
 
 _CODES = {
@@ -28,6 +31,8 @@ OFFSET_RESET = "OFFSET_RESET"
 """What `GetMessageStatus` calls a group's offset that was set from outside."""
 
 _MASTER = "0"
+_OFFSETS = {"nextBeginOffset": "%d", "minOffset": "%d", "maxOffset": "%d"}
+_MOST_TEMPLATES = 64
 
 
 def code_of(found: Found, offset: int) -> int:
@@ -39,15 +44,29 @@ def code_of(found: Found, offset: int) -> int:
 
 def answer(
     request: Command, code: int, found: Found, topic: Topic, group: SubscriptionGroup, remark: str
-) -> Command:
-    """Return the response to a pull."""
-    made = response(request, code, body=b"".join(found.messages), remark=remark)
-    made.known_fields = {
+) -> Command | bytes:
+    """Return the response to a pull, or its frame."""
+    flags = topic.topic_sys_flag, group.group_sys_flag
+    offsets = found.next_offset, found.min_offset, found.max_offset
+    if code == ResponseCode.SUCCESS:
+        size = sum(map(len, found.pieces))
+        head = _messages(request.serialization, *flags).fill(*offsets, request.opaque, body=size)
+        return b"".join((head, *found.pieces))
+    values = dict(zip(_OFFSETS, map(str, offsets), strict=True))
+    return response(request, code, _flags(*flags) | values, remark=remark)
+
+
+@lru_cache(_MOST_TEMPLATES)
+def _messages(serialization: int, topic_flag: int, group_flag: int) -> FrameTemplate:
+    """Return the answer with messages, but for what differs from pull to pull."""
+    request = Command(0, serialization=serialization)
+    fields, remark = _flags(topic_flag, group_flag), Status.FOUND.value
+    return frame_template(response(request, header=fields, remark=remark), _OFFSETS)
+
+
+def _flags(topic_flag: int, group_flag: int) -> dict[str, str]:
+    return {
         "suggestWhichBrokerId": _MASTER,
-        "nextBeginOffset": str(found.next_offset),
-        "minOffset": str(found.min_offset),
-        "maxOffset": str(found.max_offset),
-        "topicSysFlag": str(topic.topic_sys_flag),
-        "groupSysFlag": str(group.group_sys_flag),
+        "topicSysFlag": str(topic_flag),
+        "groupSysFlag": str(group_flag),
     }
-    return made

@@ -23,13 +23,15 @@ class Found(NamedTuple):
     """What a pull finds.
 
     Attributes:
-        messages: the records as they lie in the log.
+        messages: how many.
+        pieces: their records as they lie in the log, one behind the other.
         next_offset: the queue offset to pull from next.
         min_offset, max_offset: of the queue.
     """
 
     status: Status
-    messages: list[memoryview]
+    messages: int
+    pieces: list[memoryview]
     next_offset: int
     min_offset: int
     max_offset: int
@@ -53,7 +55,9 @@ def read(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:
         got = reads.get(
             topic, queue_id, offset, most, tags=choice.tags, max_bytes=most_bytes, exact=False
         )
-        return Found(got.status, got.raw, got.next_offset, got.min_offset, got.max_offset)
+        return Found(
+            got.status, len(got), got.pieces, got.next_offset, got.min_offset, got.max_offset
+        )
     return _read_by_condition(reads, wanted, settings)
 
 
@@ -86,7 +90,7 @@ def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings
                 continue
             if len(chosen) == wanted.messages or (chosen and len(message) > room):
                 at = record.queue_offset
-                return Found(Status.FOUND, chosen, at, got.min_offset, got.max_offset)
+                return Found(Status.FOUND, len(chosen), chosen, at, got.min_offset, got.max_offset)
             chosen.append(message)
             room -= len(message)
         if at >= min(end, got.max_offset):
@@ -98,7 +102,7 @@ def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings
         status, at = (
             (Status.NO_MATCHED_MESSAGE, at) if at > offset else (got.status, got.next_offset)
         )
-    return Found(status, chosen, at, got.min_offset, got.max_offset)
+    return Found(status, len(chosen), chosen, at, got.min_offset, got.max_offset)
 
 
 # A read that finds something, or nothing, at the entries it went through.

@@ -17,9 +17,9 @@ from mqlake.broker.pull.reading import Found, Wanted, read, warm_up
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.pull import COMMITS_OFFSET, MAY_SUSPEND, PullHeader
-from mqlake.remoting.server import Handler
 from mqlake.store.results import Status
 
 _READERS = 2
@@ -57,9 +57,7 @@ class PullRequests:
         self._waiting.stop()
         self._disk.shutdown(wait=False)
 
-    def _pull(
-        self, peer: Peer, request: Command
-    ) -> Command | Coroutine[Any, Any, Command | None] | None:
+    def _pull(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         header = request.header(PullHeader)
         pull = self._check(peer, request, header, header.queue_offset)
         if header.sys_flag & COMMITS_OFFSET:
@@ -94,7 +92,7 @@ class PullRequests:
         self._parts.stats.get_times.add(time.perf_counter() - begin)
         return found
 
-    def _take_reset(self, pull: _Pull) -> Command | None:
+    def _take_reset(self, pull: _Pull) -> Answer:
         """Return the answer to a group whose offset was set from outside, None where it was not."""
         if not self._parts.settings.use_server_side_reset_offset:
             return None
@@ -102,20 +100,20 @@ class PullRequests:
         offset = self._offsets.take_reset(pull.header.consumer_group, topic, queue_id)
         if offset is None:
             return None
-        found = Found(Status.OFFSET_OVERFLOW_BADLY, [], offset, *self._reads.queue(topic, queue_id))
+        found = Found(
+            Status.OFFSET_OVERFLOW_BADLY, 0, [], offset, *self._reads.queue(topic, queue_id)
+        )
         code = ResponseCode.PULL_OFFSET_MOVED
         return answer(
             pull.request, code, found, pull.allowed.topic, pull.allowed.group, OFFSET_RESET
         )
 
-    async def _serve_cold(
-        self, peer: Peer, pull: _Pull, job: Callable[[], object]
-    ) -> Command | None:
+    async def _serve_cold(self, peer: Peer, pull: _Pull, job: Callable[[], object]) -> Answer:
         """Serve a pull once another thread has waited for the disk, and others meanwhile."""
         await asyncio.get_running_loop().run_in_executor(self._disk, job)
         return self._serve(peer, pull)
 
-    def _serve(self, peer: Peer, pull: _Pull) -> Command | None:
+    def _serve(self, peer: Peer, pull: _Pull) -> Answer:
         """Answer a pull, or let it wait."""
         found = self._read(pull.wanted)
         header = pull.header
@@ -133,11 +131,11 @@ class PullRequests:
             return header.suspend_timeout_millis
         return settings.short_polling_time_mills
 
-    def _answer(self, pull: _Pull, code: int, found: Found) -> Command:
+    def _answer(self, pull: _Pull, code: int, found: Found) -> Command | bytes:
         header, allowed = pull.header, pull.allowed
         group, topic = header.consumer_group, header.topic
         self._offsets.commit_pull(group, topic, header.queue_id, found.next_offset)
-        self._parts.stats.got(group, topic, len(found.messages))
+        self._parts.stats.got(group, topic, found.messages)
         status = found.status.value
         return answer(pull.request, code, found, allowed.topic, allowed.group, status)
 
@@ -161,7 +159,7 @@ class PullRequests:
         if answered is not None:
             waiting.peer.answer(request, answered)
 
-    def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | None:
+    def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Answer:
         pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)
         reset = self._take_reset(pull)
         if reset is not None:

@@ -21,6 +21,7 @@ from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.reads.live_result import LiveGetResult, Run, Skipped
+from mqlake.store.reads.read_ahead import ReadAhead
 from mqlake.store.reads.warm_up import WarmUp
 from mqlake.store.results import QueueRange, Status
 
@@ -53,6 +54,11 @@ class QueueReading:
         self._most_entries = most_entries
         self._kernel = load()
         self._warm_up = WarmUp(log, queues, wanted, self._kernel)
+        self._ahead = (
+            ReadAhead(log, queues, wanted, self._kernel)
+            if tags.chooses_all and not wanted.by_code
+            else None
+        )
 
     def get(
         self, offset: int, max_messages: int, max_bytes: int, readable_end: int
@@ -69,6 +75,11 @@ class QueueReading:
             return LiveGetResult(Status.OFFSET_OVERFLOW_ONE, offset, queue)
         if offset > high:
             return LiveGetResult(Status.OFFSET_OVERFLOW_BADLY, high, queue)
+        if self._ahead is not None:
+            run = self._ahead.take(offset, max_messages, max_bytes, high, readable_end)
+            if run is not None:
+                at = offset + len(run.at)
+                return LiveGetResult(Status.FOUND, at, queue, self._kernel, [run])
         walk = _Walk(self._kernel, self._log, self._wanted, self._tags, readable_end)
         end = min(high, offset + max(self._most_entries, max_messages))
         per_file = queues.file_size // ENTRY_SIZE
@@ -91,6 +102,10 @@ class QueueReading:
     ) -> Callable[[], object] | None:
         """Return what brings the messages that `get` reads into memory: see `WarmUp.job`."""
         least = self._most_entries if self._wanted.by_code else 0
+        if self._ahead is not None:
+            if self._ahead.covers(offset, max_messages):
+                return None
+            least = self._ahead.about_to_find(offset, max_messages)
         count = max(least, max_messages)
         return self._warm_up.job(offset, count, readable_end)
 

@@ -162,6 +162,10 @@ class LiveReads(Lookups):
         decisive = chosen if exact else TagFilter(None)
         return QueueReading(self._log, self._queues, which, decisive, most)
 
+    def forget(self) -> None:
+        """Forget what is known of queues: some were removed, and may be made anew."""
+        self._reading.cache_clear()
+
     def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
         """Return the head of a queue's first message from a queue offset on, None without any."""
         self._live.catch_up()

@@ -33,6 +33,14 @@ class Run(NamedTuple):
     at: Longs
     """Their positions."""
     sizes: Longs
+    are_adjacent: bool = False
+    """Whether each is known to begin where the one before it ends."""
+
+    def pieces(self) -> list[memoryview]:
+        """Return the records' bytes, those of several in one piece where they lie so."""
+        if not self.are_adjacent:
+            return self.views()
+        return [self.view[int(self.at[0]) : int(self.at[-1] + self.sizes[-1])]]
 
     def views(self) -> list[memoryview]:
         """Return the records' bytes."""
@@ -89,6 +97,11 @@ class LiveGetResult:
         """The records as they lie in the log, not copied."""
         return [record for run in self._runs for record in run.views()]
 
+    @property
+    def pieces(self) -> list[memoryview]:
+        """The bytes of all records, one behind the other, in few pieces; not copied."""
+        return [piece for run in self._runs for piece in run.pieces()]
+
     @cached_property
     def records(self) -> list[Record]:
         """The records, decoded."""
@@ -101,8 +114,8 @@ class LiveGetResult:
     def _spans(self) -> tuple[Bytes, Longs, Longs]:
         """Return a buffer, and where in it the records are."""
         if len(self._runs) == 1:
-            _, buffer, at, sizes = self._runs[0]
-            return buffer, at, sizes
+            run = self._runs[0]
+            return run.buffer, run.at, run.sizes
         buffer = np.frombuffer(b"".join(self.raw), np.uint8)
         sizes = np.array([len(record) for record in self.raw], np.int64)
         return buffer, np.cumsum(sizes) - sizes, sizes

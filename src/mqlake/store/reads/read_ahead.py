@@ -1,0 +1,133 @@
+"""Messages behind those that were read last, found before they are asked for.
+
+A consumer that is behind reads its queue in small steps, one after the other. What its entries
+point at is looked up for many steps at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mqlake.dispatch.kernel import Kernel
+from mqlake.dispatch.queue_read import AT, SIZE, Limits, Part, Wanted
+from mqlake.errors import StoreError
+from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.reads.live_result import Run
+
+if TYPE_CHECKING:
+    from mqlake.dispatch.batch import Longs
+    from mqlake.store.queues.owned_queues import OwnedQueues
+
+MESSAGES = 512
+BYTES = 1 << 20
+"""What is looked up at once at most."""
+
+
+class _Known(NamedTuple):
+    """Messages of one segment that follow each other in a queue."""
+
+    first: int
+    """Queue offset of the first."""
+    base: int
+    """Physical offset that `at` counts from."""
+    at: Longs
+    sizes: Longs
+    starts: list[int]
+    """As `at`."""
+    sums: list[int]
+    """Bytes of all messages before each, and of all."""
+
+
+class ReadAhead:
+    """What is known of a queue behind the last read. For queues that are read without a filter.
+
+    No file is kept open for it, so that files that are deleted give back their room.
+    """
+
+    def __init__(self, log: CommitLog, queues: OwnedQueues, wanted: Wanted, kernel: Kernel) -> None:
+        self._log, self._queues, self._wanted, self._kernel = log, queues, wanted, kernel
+        self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
+        self._known: _Known | None = None
+        self._next = -1
+
+    def covers(self, offset: int, count: int) -> bool:
+        """Say whether messages were read already, so that reading them again waits for no disk."""
+        known = self._known
+        return known is not None and known.first <= offset <= known.first + len(known.at) - count
+
+    def about_to_find(self, offset: int, most: int) -> int:
+        """Return how many messages `take` reads when it is asked for those from an offset on."""
+        left = self._queues.max_offset(self._topic, self._queue_id) - offset
+        return self._count(offset, left) if offset == self._next and left > most else 0
+
+    def take(
+        self, offset: int, most: int, most_bytes: int, end: int, readable_end: int
+    ) -> Run | None:
+        """Return the messages from a queue offset on, where they are known or can be found.
+
+        None where it is no step that follows the last one, or all is not plain: then they have to
+        be read one step at a time.
+
+        Args:
+            most: how many; as many are given, or what has room in `most_bytes`, at least one.
+            end: queue offset behind the last one.
+        """
+        is_next = offset == self._next
+        self._next = offset + most
+        if end - offset <= most:
+            return None
+        if not self.covers(offset, most):
+            self._known = self._find(offset, end, readable_end) if is_next else None
+            if not self.covers(offset, most):
+                return None
+        known = self._known
+        assert known is not None
+        place = self._log.place(known.base)
+        if place is None:
+            self._known = None
+            return None
+        sums, start = known.sums, offset - known.first
+        stop = start + most
+        if sums[stop] - sums[start] > most_bytes:
+            stop = max(start + 1, bisect_right(sums, sums[start] + most_bytes) - 1)
+            self._next = known.first + stop
+        begin, size = known.starts[start], sums[stop] - sums[start]
+        last_size = sums[stop] - sums[stop - 1]
+        return Run(
+            place.view,
+            np.frombuffer(place.view, np.uint8, place.end),
+            known.at[start:stop],
+            known.sizes[start:stop],
+            are_adjacent=known.starts[stop - 1] + last_size == begin + size,
+        )
+
+    def _count(self, offset: int, left: int) -> int:
+        per_file = self._queues.file_size // ENTRY_SIZE
+        return min(MESSAGES, left, per_file - offset % per_file)
+
+    def _find(self, offset: int, end: int, readable_end: int) -> _Known | None:
+        """Return what is good of the messages from a queue offset on, None where any is not."""
+        count = self._count(offset, end - offset)
+        try:
+            entries = self._queues.entries(self._topic, self._queue_id, offset, count)
+        except StoreError:
+            return None
+        place = self._log.place(ENTRY.unpack_from(entries)[0]) if entries else None
+        if place is None:
+            return None
+        base = place.segment.base
+        buffer = np.frombuffer(place.view, np.uint8, place.end)
+        part = Part(buffer, base, self._log.min_offset, readable_end)
+        rows = np.empty((4, len(entries) // ENTRY_SIZE), np.int64)
+        packed, limits = np.frombuffer(entries, np.uint8), Limits(0, 0, count, BYTES)
+        found = self._kernel.follow(packed, offset, part, self._wanted, limits, rows)
+        if not found.entries == found.rows == found.messages:
+            return None
+        at, sizes = rows[AT, : found.rows].copy(), rows[SIZE, : found.rows].copy()
+        sums = list(accumulate(sizes.tolist(), initial=0))
+        return _Known(offset, base, at, sizes, at.tolist(), sums)
