@@ -79,16 +79,21 @@ class Answers:
         }
         self.binary_success = successes[Serialization.ROCKETMQ]
         self._success = {int(kind): frame_template(each, gaps) for kind, each in successes.items()}
+        self._batch_success = {
+            int(kind): frame_template(each, _GAPS | {"msgId": "%s"})
+            for kind, each in successes.items()
+        }
 
     def of(
         self, request: Command, result: PutResult, queue_id: int, unique_key: str
     ) -> Command | bytes:
         """Return the answer to a request that was put, or refused, so; or its frame."""
         status = result.status
-        is_plain = not result.offsets and unique_key.isalnum() and unique_key.isascii()
-        if is_plain and status is _OK:
-            return self._success[request.serialization].fill(
-                result.physical_offset, queue_id, result.queue_offset, unique_key, request.opaque
+        if status is _OK and unique_key.isalnum() and unique_key.isascii():
+            templates = self._batch_success if result.offsets else self._success
+            where = result.message_id if result.offsets else result.physical_offset
+            return templates[request.serialization].fill(
+                where, queue_id, result.queue_offset, unique_key, request.opaque
             )
         if status in _REFUSED:
             return self._refusal(request, result)

@@ -15,7 +15,7 @@ from mqlake.dispatch.drafts import Drafts, Routes, Rows
 from mqlake.dispatch.encode import QueueRoute
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import DiskError, FormatError
-from mqlake.formats import properties, record, sys_flag
+from mqlake.formats import message_batch, properties, record, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES
 from mqlake.formats.message_batch import decode_batch
 from mqlake.store.append.checks import AppendChecks, Refusal, TopicPart, illegal
@@ -25,6 +25,8 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 
 _LENGTH_SIZE = 2
+# What each message of a batch's body has besides its body and properties.
+_LEAST_PART = message_batch.HEAD.size + message_batch.LENGTH.size
 # Bytes that a record may have beyond its packed message.
 _MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64
 
@@ -109,9 +111,8 @@ class ManyRecords:
         sender = self._checks.sender(batch.born_host)
         rows, store_host = drafts.rows, self._checks.store_host
         count = len(rows)
-        total = int(rows["body_length"].sum(dtype=np.int64) + rows["properties_length"].sum())
         each = record.HEAD_SIZES[sender.host_bits >> 4] + len(topic.data) + _LENGTH_SIZE
-        total += count * each
+        total = len(batch.body) + count * (each - _LEAST_PART)
         self._checks.sizes(len(batch.body), total)
         queue_offset = self._table.get(queue, 0)
         routes = encode.make_routes(
