@@ -10,17 +10,23 @@ import argparse
 import json
 import selectors
 import socket
+import struct
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mqlake.remoting.binary_header import LANGUAGES
 from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import request
+from mqlake.remoting.command import LANGUAGE, VERSION, Serialization, request
 from mqlake.remoting.frames import encode
 from mqlake.remoting.headers.send import SendMessageHeaderV2
 
 _CHUNK = 1 << 18
-SUCCESS = b'{"code":0,'
+SUCCESS = {
+    Serialization.JSON: b'{"code":0,',
+    Serialization.ROCKETMQ: struct.pack(">hBh", 0, LANGUAGES.index(LANGUAGE), VERSION),
+}
+"""What answers have only where they say so."""
 FRAMES = 50_000
 QUEUES = 4
 
@@ -34,6 +40,7 @@ class Load:
         window: of each connection.
         size: bytes of a body.
         seconds: to measure, after `warm_up`.
+        headers: of the frames; Java clients of 5.x write binary ones.
     """
 
     address: str
@@ -43,6 +50,7 @@ class Load:
     seconds: float = 10.0
     warm_up: float = 2.0
     topic: str = "Load"
+    headers: Serialization = Serialization.ROCKETMQ
 
 
 @dataclass
@@ -50,6 +58,7 @@ class _Producer:
     connection: socket.socket
     frames: list[bytes]
     window: int
+    success: bytes
     sent: int = 0
     answered: int = 0
     unsent: bytes = b""
@@ -77,9 +86,9 @@ class _Producer:
         if not data:
             raise ConnectionError("the broker closed the connection")
         data = self.rest + data
-        found = data.count(SUCCESS)
+        found = data.count(self.success)
         # A whole answer is longer than this, so its beginning is counted once.
-        self.rest = data[len(data) - len(SUCCESS) + 1 :]
+        self.rest = data[len(data) - len(self.success) + 1 :]
         self.answered += found
 
 
@@ -88,7 +97,9 @@ def run(load: Load) -> dict[str, float]:
     host, _, port = load.address.rpartition(":")
     made = frames(load)
     producers = [
-        _Producer(socket.create_connection((host, int(port))), made, load.window)
+        _Producer(
+            socket.create_connection((host, int(port))), made, load.window, SUCCESS[load.headers]
+        )
         for _ in range(load.connections)
     ]
     with selectors.DefaultSelector() as selector:
@@ -150,6 +161,7 @@ def frames(load: Load) -> list[bytes]:
         )
         command = request(RequestCode.SEND_MESSAGE_V2, header, bytes(load.size))
         command.opaque, command.language, command.version = number, "JAVA", 477
+        command.serialization = load.headers
         made.append(encode(command))
     return made
 
@@ -162,7 +174,10 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=Load.window)
     parser.add_argument("--size", type=int, default=Load.size)
     parser.add_argument("--seconds", type=float, default=Load.seconds)
-    print(json.dumps(run(Load(**vars(parser.parse_args())))))
+    parser.add_argument("--json", action="store_true", help="JSON headers instead of binary ones")
+    arguments = vars(parser.parse_args())
+    headers = Serialization.JSON if arguments.pop("json") else Serialization.ROCKETMQ
+    print(json.dumps(run(Load(**arguments, headers=headers))))
 
 
 if __name__ == "__main__":

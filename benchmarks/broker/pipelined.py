@@ -13,18 +13,24 @@ from mqlake.remoting.bodies.route import KVTable
 from mqlake.remoting.body import decode_body
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import request
+from mqlake.remoting.command import Serialization, request
 from mqlake.remoting.header import Header
 
 SECONDS = 10.0
 WANTED = 80_000
-SIZES = {"128 B": 128, "1 KiB": 1024}
+LOADS = {
+    "128 B": (128, Serialization.ROCKETMQ),
+    "1 KiB": (1024, Serialization.ROCKETMQ),
+    "128 B, JSON headers": (128, Serialization.JSON),
+    "1 KiB, JSON headers": (1024, Serialization.JSON),
+}
 
 METHOD = """\
-Sends as the Java client makes them (SEND_MESSAGE_V2, JSON headers, each its unique key), encoded
-beforehand, over {connections} connections with {window} in flight on each; broker and load
-generator on one core each. Topics have {queues} queues, `ASYNC_FLUSH`. Every send must be answered
-with SUCCESS, and a second after the last one queues and index must have all of them."""
+Sends as the Java client of 5.x makes them (SEND_MESSAGE_V2, binary headers, each its unique key),
+and with JSON headers, as that of 4.9 does; encoded beforehand, over {connections} connections with
+{window} in flight on each; broker and load generator on one core each. Topics have {queues} queues,
+`ASYNC_FLUSH`. Every send must be answered with SUCCESS, and a second after the last one queues and
+index must have all of them."""
 
 
 class _MaxOffset(Header):
@@ -41,15 +47,16 @@ def measure(bench: Bench) -> Section:
     cores = sorted(os.sched_getaffinity(0))
     series: list[Series] = []
     remarks: list[str] = []
-    for title, size in SIZES.items():
-        home = bench.directory / f"broker-pipelined-{size}"
+    for title, (size, headers) in LOADS.items():
+        home = bench.directory / "broker-pipelined"
         broker = MqlakeBroker(home)
         rates: list[float] = []
         try:
             os.sched_setaffinity(broker.process_id, cores[:1])
             os.sched_setaffinity(0, cores[1:] or cores)
             for number in range(bench.repetitions):
-                load = Load(broker.broker, size=size, seconds=SECONDS, topic=f"Load{number}")
+                topic = f"Load{number}"
+                load = Load(broker.broker, size=size, seconds=SECONDS, topic=topic, headers=headers)
                 cpu = cpu_seconds(broker.process_id)
                 found = run(load)
                 cpu = (cpu_seconds(broker.process_id) - cpu) / found["total"] * 1e6

@@ -73,5 +73,5 @@ def _send(address: str) -> None:
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(frames(Load(address))[0])
         answer = connection.recv(1 << 16)
-    if SUCCESS not in answer:
+    if SUCCESS[Load.headers] not in answer:
         raise RuntimeError(f"the first send was refused: {answer!r}")
