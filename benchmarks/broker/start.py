@@ -13,6 +13,7 @@ from benchmarks.broker import sides
 from benchmarks.broker.load import SUCCESS, Load, frames
 from benchmarks.broker.sides import Side, whole_resident
 from benchmarks.results import Bar, Section, Series
+from mqlake.remoting.command import Serialization
 
 METHOD = """\
 From the start of the process, on a directory that is not there yet, to the first send that is
@@ -71,7 +72,7 @@ def _once(home: Path, make: Callable[[Path], Side]) -> tuple[float, int, float]:
 def _send(address: str) -> None:
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(frames(Load(address))[0])
+        connection.sendall(frames(Load(address, headers=Serialization.JSON))[0])
         answer = connection.recv(1 << 16)
-    if SUCCESS[Load.headers] not in answer:
+    if SUCCESS[Serialization.JSON] not in answer:
         raise RuntimeError(f"the first send was refused: {answer!r}")
