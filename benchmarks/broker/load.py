@@ -140,10 +140,10 @@ def _drain(selector: selectors.BaseSelector, producers: list[_Producer]) -> None
             producer.send_rest()
 
 
-def frames(load: Load) -> list[bytes]:
+def frames(load: Load, count: int = FRAMES) -> list[bytes]:
     """Return frames as a Java client makes them, with differing keys and queues."""
     made: list[bytes] = []
-    for number in range(FRAMES):
+    for number in range(count):
         properties = f"UNIQ_KEY\x017F0000010A2B18B4AAC2{number:012X}\x02WAIT\x01true\x02"
         header = SendMessageHeaderV2(
             producer_group="load",

@@ -72,7 +72,8 @@ def _once(home: Path, make: Callable[[Path], Side]) -> tuple[float, int, float]:
 def _send(address: str) -> None:
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(frames(Load(address, headers=Serialization.JSON))[0])
+        (send,) = frames(Load(address, headers=Serialization.JSON), 1)
+        connection.sendall(send)
         answer = connection.recv(1 << 16)
     if SUCCESS[Serialization.JSON] not in answer:
         raise RuntimeError(f"the first send was refused: {answer!r}")
