@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from mqlake.broker.send.properties import StoredProperties
@@ -53,3 +55,15 @@ def test_a_message_without_a_unique_key_gets_one(text: str | None) -> None:
     for stored, key in (first, second):
         assert decode_properties(stored)["UNIQ_KEY"] == key
         assert UniqueKey.parse(key).ip == bytes((10, 1, 2, 3))
+
+
+def test_keys_count_from_the_start_of_the_month_it_is() -> None:
+    last = datetime(2026, 1, 31, 23, 59, 59)  # noqa: DTZ001 (local time)
+    clock = ManualClock(int(last.timestamp() * 1000))
+    keys = UniqueKeys("10.1.2.3:10911", clock)
+    day = 86_400_000
+    assert UniqueKey.parse(keys.next()).milliseconds == 31 * day - 1000
+    clock.forward(2000)
+    assert UniqueKey.parse(keys.next()).milliseconds == 1000
+    clock.forward(28 * day)
+    assert UniqueKey.parse(keys.next()).milliseconds == 1000

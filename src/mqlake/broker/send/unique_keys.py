@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 
 from mqlake.formats.host import encode_host
@@ -15,6 +15,8 @@ from mqlake.formats.message_id import UniqueKey
 from mqlake.storage.clock import Clock
 
 _PORT_SIZE = 4
+_LONGEST_MONTH = 31
+"""Days."""
 
 
 class UniqueKeys:
@@ -27,12 +29,20 @@ class UniqueKeys:
         self._process = secrets.randbits(32)
         self._clock = clock
         self._counter = count()
+        self._month = self._next_month = 0
 
     def next(self) -> str:
         """Return a key that no other message has."""
         now = self._clock.milliseconds()
-        today = datetime.fromtimestamp(now / 1000).astimezone()
-        month = today.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-        since = now - int(month.timestamp() * 1000)
+        if not self._month <= now < self._next_month:
+            self._month, self._next_month = _month_of(now)
         number = next(self._counter) & 0xFFFF
-        return UniqueKey(self._ip, self._pid, self._process, since, number).text()
+        return UniqueKey(self._ip, self._pid, self._process, now - self._month, number).text()
+
+
+def _month_of(now: int) -> tuple[int, int]:
+    """Return when the month of a time began, and when the next one does, here."""
+    today = datetime.fromtimestamp(now / 1000)  # noqa: DTZ006 (as producers do: in local time)
+    month = today.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    following = (month + timedelta(days=_LONGEST_MONTH)).replace(day=1)
+    return int(month.timestamp() * 1000), int(following.timestamp() * 1000)

@@ -30,6 +30,8 @@ _LEAST_PART = message_batch.HEAD.size + message_batch.LENGTH.size
 # Bytes that a record may have beyond its packed message.
 _MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64
 
+_DELAY = properties.DELAY.encode()
+
 # Bytes of scratch that are kept from one call to the next.
 _MOST_KEPT = 1 << 20
 
@@ -150,7 +152,8 @@ class ManyRecords:
     def _draft(self, batch: MessageBatch) -> Drafts:
         if batch.sys_flag & (sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH):
             raise illegal("a batch can be neither part of a transaction nor an inner batch")
-        if properties.DELAY in properties.decode_properties(batch.encoded_properties or b""):
+        data = batch.encoded_properties or b""
+        if _DELAY in data and properties.DELAY in properties.decode_properties(data):
             raise illegal("a batch cannot be delayed")
         self._checks.sizes(len(batch.body), 0)
         drafts = encode.draft_batch(batch.body, self._kernel)
