@@ -218,7 +218,8 @@ def _put_properties(texts, to, source, kinds, starts, numbers):
     start, ok = to, True
     if kinds[_ENCODED] == BYTES:
         to = _put_span(texts, to, source, starts[_ENCODED], numbers[_ENCODED])
-        return to, not _may_be_inner_batch(texts, start, to)
+        ends_in_zero = to > start and load_u8(texts, to - 1) == 0
+        return to, not ends_in_zero and not _may_be_inner_batch(texts, start, to)
     if kinds[_ENCODED] != NIL:
         return to, False
     if kinds[_PROPERTIES] == MAP:

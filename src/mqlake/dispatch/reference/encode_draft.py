@@ -101,7 +101,8 @@ def _properties(values: dict[str, Any]) -> bytes:
     if type(delay_level) is not int or delay_level not in _I64:
         raise _Unusual
     if encoded is not None:
-        if type(encoded) is not bytes or properties.INNER_NUM.encode() in encoded:
+        is_odd = type(encoded) is not bytes or encoded.endswith(b"\0")
+        if is_odd or properties.INNER_NUM.encode() in encoded:
             raise _Unusual
         return encoded
     pairs = values["properties"]

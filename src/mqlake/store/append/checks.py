@@ -21,6 +21,8 @@ from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.settings import BrokerRole, StoreSettings
 
 _INNER_NUM, _INNER_BATCH = properties.INNER_NUM.encode(), sys_flag.INNER_BATCH
+_ZERO = b"\0"
+"""What no properties end in: after a crash such a record, the last one, counts as torn."""
 _PAIR_END, _KEY_SEPARATOR = properties.PROPERTY_SEPARATOR, properties.KEY_SEPARATOR
 _KEYS, _TAGS, _DELAY = (
     f"{name}{properties.NAME_VALUE_SEPARATOR}"
@@ -145,6 +147,8 @@ def encode_properties(message: Message) -> bytes:
         if data is not None:
             if _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
                 raise _inner_batch()
+            if data.endswith(_ZERO):
+                data += _PAIR_END.encode()
         elif message.properties:
             # Of equal names readers take the last.
             data = _encode_others(message.properties) + _encode_attributes(message)

@@ -161,6 +161,8 @@ class ManyRecords:
             raise illegal(_fault(batch.body))
         if not len(drafts.rows):
             raise illegal("the batch holds no message")
+        if batch.body[-1] == 0 and drafts.rows["properties_length"][-1]:
+            raise illegal("the last message's properties end in a zero byte")
         try:
             for name in ("queue_id", "sys_flag", "born_timestamp", "reconsume_times"):
                 drafts.rows[name] = getattr(batch, name)

@@ -20,6 +20,9 @@ _Positions = npt.NDArray[np.int64]
 _BLOCK = 512
 """Bytes that a disk writes as a whole, at least."""
 
+_SIZE = 4
+"""Bytes of the size that a record begins with."""
+
 _LEAST = 8
 """Zeros at the end of a block's share of the properties that are no property's value."""
 
@@ -28,7 +31,8 @@ def first_torn(window: Window, records: RecordColumns) -> int | None:
     """Return the first of the records that has lost bytes of its properties, None for none.
 
     So it has where the bytes that some block has of the properties end in zeros, eight of them or
-    all that there are; properties are text, and do not look like that.
+    all that there are; properties are text, and do not look like that. Where nothing follows, one
+    zero at the record's end will do.
     """
     if not len(records):
         return None
@@ -45,9 +49,18 @@ def first_torn(window: Window, records: RecordColumns) -> int | None:
     for row, last in zip(rows[inside].tolist(), lasts[inside].tolist(), strict=True):
         block = last - (window.base + last) % _BLOCK
         start = max(block, int(starts[row]), last + 1 - _LEAST)
-        if not window.buffer[start : last + 1].any():
+        if not window.buffer[start : last + 1].any() or _is_end(window, last + 1, int(ends[row])):
             return row
     return None
+
+
+def _is_end(window: Window, at: int, end: int) -> bool:
+    """Say whether a record ends at a position, and there is nothing behind it.
+
+    What mqlake writes never ends in a zero.
+    """
+    behind = window.buffer[at : min(at + _SIZE, window.length)]
+    return at == end and len(behind) == _SIZE and not behind.any()
 
 
 def _zero_lasts(window: Window, ends: _Positions) -> _Positions:

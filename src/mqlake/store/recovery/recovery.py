@@ -172,7 +172,8 @@ class _Recovery:
         indexing = self._recover_index()
         dispatcher = self._dispatcher(min(start, indexing.first))
         start = dispatcher.position
-        judge = QueueRecovery(queues, log, start)
+        kept = self._point.position if self._point else start
+        judge = QueueRecovery(queues, log, start, kept)
         fault = self._dispatch(dispatcher, indexing)
         end, is_broken = dispatcher.position, judge.is_broken
         if is_broken:

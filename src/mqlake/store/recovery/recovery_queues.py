@@ -29,14 +29,19 @@ class QueueRecovery:
 
     Args:
         start: physical offset from which on all records are dispatched again.
+        kept: physical offset before whose records all entries, and their files' names, are on the
+            disk, says the checkpoint; `start` without it.
 
     Attributes:
         is_broken: a queue lacks entries of records before `start`.
     """
 
-    def __init__(self, queues: OwnedQueues, log: CommitLog, start: int) -> None:
+    def __init__(
+        self, queues: OwnedQueues, log: CommitLog, start: int, kept: int | None = None
+    ) -> None:
         self.is_broken = False
         self._queues, self._log, self._start = queues, log, start
+        self._kept = start if kept is None else kept
         queues.end_before = self.end_before
         for queue in queues:
             queue.end = UNKNOWN
@@ -48,10 +53,21 @@ class QueueRecovery:
         for base in [base for base in queue.bases if base % size]:
             queue.remove_file(base)
         gaps = [base for base in queue.bases[1:] if base - size not in queue.bases]
-        if gaps:
-            # Trimmed, but a file came back; or one was lost.
-            for base in [base for base in queue.bases if base < gaps[-1]]:
-                queue.remove_file(base)
+        # The disk kept the name of a file that was new, but not of the one before it.
+        later = next((base for base in gaps if not self._is_kept(queue, base)), None)
+        for base in [base for base in queue.bases if later is not None and base >= later]:
+            queue.remove_file(base)
+        # Trimmed, but a file came back; or one was lost.
+        gaps = [base for base in gaps if base in queue.bases]
+        for base in [base for base in queue.bases if gaps and base < gaps[-1]]:
+            queue.remove_file(base)
+
+    def _is_kept(self, queue: OwnedQueue, base: int) -> bool:
+        """Say whether a file has entries that were on the disk when the checkpoint was written."""
+        places = range(base // ENTRY_SIZE, queue.written_end())
+        entries = (queue.entry(place) for place in places)
+        first = next((one for one in entries if one and one.size > 0 and one != BLANK_ENTRY), None)
+        return first is not None and first.physical_offset < self._kept
 
     def end_before(self, queue: OwnedQueue, first: int) -> int:
         """Return where a queue ends whose next record in the log has queue offset `first`."""
