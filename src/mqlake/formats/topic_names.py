@@ -1,4 +1,7 @@
-"""Names of topics that RocketMQ gives a meaning (upstream: `TopicValidator`, `MixAll`)."""
+"""Names of topics that have a meaning (docs/formats/config.md).
+
+Upstream: `TopicValidator`, `MixAll`.
+"""
 
 from __future__ import annotations
 
