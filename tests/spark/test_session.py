@@ -154,6 +154,8 @@ def test_a_program_that_is_stopped_takes_its_spark_along(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that runs the tests in the background makes them ignore an interrupt.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as program:
         try:
             assert program.stdout is not None
