@@ -23,8 +23,6 @@ _LEAD = 16
 _TEXTS_BESIDES = 64
 """Bytes of properties that a message may have beyond those packed: names, signs, digits."""
 
-_LEAST_PART = message_batch.HEAD.size + message_batch.LENGTH.size
-
 _encode_into = msgspec.msgpack.Encoder().encode_into
 
 
@@ -71,7 +69,7 @@ def draft_batch(body: bytes, kernel: Kernel) -> Drafts | None:
     What a message shares with its batch (queue id, system flag, …) is 0, and for the caller to set.
     """
     source = np.frombuffer(bytes(_LEAD) + body, np.uint8)
-    rows = np.zeros(len(body) // _LEAST_PART, DRAFT)
+    rows = np.zeros(len(body) // message_batch.LEAST_SIZE, DRAFT)
     count = kernel.draft_batch(source, _LEAD, rows)
     if count < 0:
         return None

@@ -21,6 +21,8 @@ HEAD = Struct(
     "i"  # body length
 )
 LENGTH = Struct(">H")
+LEAST_SIZE = HEAD.size + LENGTH.size
+"""Bytes of a message besides its body and its properties."""
 FLAG_AT = 12
 BODY_LENGTH_AT = FLAG_AT + 4
 

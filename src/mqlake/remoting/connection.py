@@ -220,6 +220,7 @@ class Peer(asyncio.Protocol):
     def _take(self) -> None:
         """Serve what has come in, until the other side has too much to read."""
         self._is_serving = True
+        fault = ""
         try:
             for number, command in enumerate(self._incoming, 1):
                 if command.flag & RESPONSE:
@@ -233,11 +234,12 @@ class Peer(asyncio.Protocol):
             else:
                 self._hold(self._reader.buffered)
         except FrameError as error:
-            self._end_part()
-            self.close(str(error))
+            fault = str(error)
         self._end_part()
         self._after_part = None
         self._is_serving = False
+        if fault:
+            self.close(fault)
 
     def _take_run(self, data: bytes, at: int) -> int:
         take = self._shared.runs.get(data[at + _CODE_AT : at + _CODE_AT + 2])

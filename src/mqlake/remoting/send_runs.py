@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import DRAFT, Drafts, Rows
-from mqlake.remoting.binary_header import START_SIZE, pair, pair_start, start_of
+from mqlake.remoting.binary_header import START_SIZE, pair_start
 from mqlake.remoting.command import Command
 from mqlake.remoting.compiled.send_answers import answer_sends
 from mqlake.remoting.compiled.send_frames import draft_sends
+from mqlake.remoting.frames import encode
 
 SEND: Final = np.dtype(
     [
@@ -31,7 +33,6 @@ SEND: Final = np.dtype(
 _ROWS: Final = 512
 _SPARE: Final = 128
 """Bytes that an answer may have beyond its start and its key: names and numbers."""
-_OFFSET_DIGITS: Final = 16
 _LENGTHS: Final = 8
 _OPAQUE_AT: Final = _LENGTHS + 5
 
@@ -79,8 +80,6 @@ class SendRuns:
         room = len(data) - at + _ROWS * (len(own) + 1)
         if len(self._texts) < room:
             self._texts = np.empty(room, np.uint8)
-        texts, rows, sends = self._texts, self._drafts, self._sends
-        numbers = np.full(queues, -1, np.int64)
         count, found, end = draft_sends(
             source,
             at,
@@ -88,14 +87,14 @@ class SendRuns:
             own,
             queues,
             self._bytes,
-            numbers,
+            np.full(queues, -1, np.int64),
             self._queue_ids,
-            rows,
-            sends,
-            texts,
+            self._drafts,
+            self._sends,
+            self._texts,
         )
-        drafts = Drafts(source, texts, rows[:count])
-        return Run(drafts, sends[:count], self._queue_ids[:found].tolist(), end)
+        drafts = Drafts(source, self._texts, self._drafts[:count])
+        return Run(drafts, self._sends[:count], self._queue_ids[:found].tolist(), end)
 
 
 class SendAnswers:
@@ -107,14 +106,9 @@ class SendAnswers:
     """
 
     def __init__(self, response: Command, host: str) -> None:
-        own = b"".join(pair(*field) for field in response.fields.items())
-        own += pair_start("msgId", len(host) + _OFFSET_DIGITS) + host.encode()
-        header = start_of(response, b"", len(own))
-        # The kernel adds what comes behind the start to the three lengths.
-        kind, size = response.serialization << 24, len(header) + len(own)
-        lengths = 4 + size, kind | size
-        start = b"".join(number.to_bytes(4) for number in lengths) + header + own
-        self._start = _array(start)
+        fields = {**response.fields, "msgId": f"{host}{0:016X}"}
+        # The kernel adds what comes behind the start to its three lengths.
+        self._start = _array(encode(msgspec.structs.replace(response, known_fields=fields)))
         self._places = 4, _OPAQUE_AT, _LENGTHS + START_SIZE
         names = ("queueId", "queueOffset", "transactionId")
         self._names = [_array(pair_start(name, 0)[:-4]) for name in names]

@@ -50,18 +50,19 @@ def answer(
     offsets = found.next_offset, found.min_offset, found.max_offset
     if code == ResponseCode.SUCCESS:
         size = sum(map(len, found.pieces))
-        head = _messages(request.serialization, *flags).fill(*offsets, request.opaque, body=size)
+        template = _messages(request.serialization, remark, *flags)
+        head = template.fill(*offsets, request.opaque, body=size)
         return b"".join((head, *found.pieces))
     values = dict(zip(_OFFSETS, map(str, offsets), strict=True))
     return response(request, code, _flags(*flags) | values, remark=remark)
 
 
 @lru_cache(_MOST_TEMPLATES)
-def _messages(serialization: int, topic_flag: int, group_flag: int) -> FrameTemplate:
+def _messages(serialization: int, remark: str, topic_flag: int, group_flag: int) -> FrameTemplate:
     """Return the answer with messages, but for what differs from pull to pull."""
     request = Command(0, serialization=serialization)
-    fields, remark = _flags(topic_flag, group_flag), Status.FOUND.value
-    return frame_template(response(request, header=fields, remark=remark), _OFFSETS)
+    made = response(request, header=_flags(topic_flag, group_flag), remark=remark)
+    return frame_template(made, _OFFSETS)
 
 
 def _flags(topic_flag: int, group_flag: int) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqlake.dispatch.compiled.decimal import put_decimal
 from mqlake.dispatch.compiled.encode_packed import (
     BYTES,
     INT,
@@ -41,7 +42,7 @@ _KEYS, _TAGS, _DELAY, _INNER_NUM = (
     for name in (properties.KEYS, properties.TAGS, properties.DELAY, properties.INNER_NUM)
 )
 _NAME_END, _PAIR_END = ord(properties.NAME_VALUE_SEPARATOR), ord(properties.PROPERTY_SEPARATOR)
-_SPACE, _ZERO = ord(properties.KEY_SEPARATOR), ord("0")
+_SPACE = ord(properties.KEY_SEPARATOR)
 _MAX_PROPERTIES = properties.MAX_LENGTH
 _INNER_BATCH = sys_flag.INNER_BATCH
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -103,14 +104,7 @@ def _put_number(texts, to, number):
     if number < 0:
         # Of the smallest number there is no positive one.
         return to, False
-    digits, rest = 1, number // 10
-    while rest > 0:
-        digits += 1
-        rest //= 10
-    for place in range(to + digits - 1, to - 1, -1):
-        store_u8(texts, place, _ZERO + number % 10)
-        number //= 10
-    return to + digits, True
+    return put_decimal(texts, to, number), True
 
 
 @outlined

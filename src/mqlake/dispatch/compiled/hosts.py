@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mqlake.dispatch.compiled.decimal import put_decimal
 from mqlake.dispatch.compiled.hex import put_hex
 from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.memory import (
@@ -29,18 +30,6 @@ _ADDRESS_V6 = host.V6_SIZE - 4
 _WORD = 8
 _DOTTED = np.array([int.from_bytes(f"{byte}.".encode().ljust(4)) for byte in range(256)], np.int64)
 """What stands for a byte of an IPv4 address."""
-
-
-@inlined
-def _put_decimal(data, to, number):
-    digits, rest = 1, number // 10
-    while rest > 0:
-        digits += 1
-        rest //= 10
-    for place in range(to + digits - 1, to - 1, -1):
-        store_u8(data, place, _ZERO + number % 10)
-        number //= 10
-    return to + digits
 
 
 @inlined
@@ -74,7 +63,7 @@ def put_host(data, to, buffer, start, is_v6):
         to -= 1
         start += _ADDRESS_V4
     store_u8(data, to, _COLON)
-    return _put_decimal(data, to + 1, load_u32(buffer, start))
+    return put_decimal(data, to + 1, load_u32(buffer, start))
 
 
 @inlined

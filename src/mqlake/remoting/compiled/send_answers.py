@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
+from mqlake.dispatch.compiled.decimal import put_decimal
 from mqlake.dispatch.compiled.hex import put_hex
 from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, copy, load_i32, store_i32, store_i64, store_u8
+from mqlake.dispatch.compiled.memory import borrow, copy, load_i32, store_i32, store_i64
 
-_ZERO = ord("0")
 _LENGTH_SIZE = 4
 _OFFSET_DIGITS = 16
 
@@ -23,16 +23,10 @@ def _put(target, to, source):
 @inlined
 def _put_number(target, to, number):
     """Write a number of 0 or more behind the count of its digits."""
-    digits, rest = 1, number // 10
-    while rest > 0:
-        digits += 1
-        rest //= 10
-    store_i32(target, to, digits)
-    to += _LENGTH_SIZE
-    for place in range(to + digits - 1, to - 1, -1):
-        store_u8(target, place, _ZERO + number % 10)
-        number //= 10
-    return to + digits
+    digits_at = to + _LENGTH_SIZE
+    end = put_decimal(target, digits_at, number)
+    store_i32(target, to, end - digits_at)
+    return end
 
 
 @kernel
@@ -41,7 +35,7 @@ def answer_sends(target, data, drafts, sends, start, places, queue_id, queue_off
 
     Args:
         data: what the sends point into.
-        start: an answer up to the physical offset in its message id.
+        start: an answer up to its message id, which ends in digits for the physical offset.
         places: in it, of the length of the header, the opaque, and the length of the fields.
         queue_id, queue_offset, key: the names of the further fields, as they stand before a length.
     """
@@ -53,9 +47,9 @@ def answer_sends(target, data, drafts, sends, start, places, queue_id, queue_off
         draft, send = drafts[row], sends[row]
         frame = to
         to = _put(target, to, start)
-        store_i64(target, to + _OFFSET_DIGITS, draft.physical_offset)
-        put_hex(target, to, target, to + _OFFSET_DIGITS)
-        to = _put(target, to + _OFFSET_DIGITS, queue_id)
+        store_i64(target, to, draft.physical_offset)
+        put_hex(target, to - _OFFSET_DIGITS, target, to)
+        to = _put(target, to, queue_id)
         to = _put_number(target, to, draft.queue_id)
         to = _put(target, to, queue_offset)
         to = _put_number(target, to, draft.queue_offset)

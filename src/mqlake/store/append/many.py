@@ -25,8 +25,6 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 
 _LENGTH_SIZE = 2
-# What each message of a batch's body has besides its body and properties.
-_LEAST_PART = message_batch.HEAD.size + message_batch.LENGTH.size
 # Bytes that a record may have beyond its packed message.
 _MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64
 
@@ -114,7 +112,7 @@ class ManyRecords:
         rows, store_host = drafts.rows, self._checks.store_host
         count = len(rows)
         each = record.HEAD_SIZES[sender.host_bits >> 4] + len(topic.data) + _LENGTH_SIZE
-        total = len(batch.body) + count * (each - _LEAST_PART)
+        total = len(batch.body) + count * (each - message_batch.LEAST_SIZE)
         self._checks.sizes(len(batch.body), total)
         queue_offset = self._table.get(queue, 0)
         routes = encode.make_routes(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mqlake.errors import StoreError
-from mqlake.formats.message_id import encode_message_id
+from mqlake.formats.message_id import encode_message_id, encode_message_ids
 
 
 class PutStatus(enum.StrEnum):
@@ -66,9 +66,7 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
             return ""
         if not self.offsets:
             return encode_message_id(self.store_host, self.physical_offset)
-        # One form for all of them: clients send hundreds in a batch.
-        form = f"{self.store_host.hex().upper()}%016X,"
-        return (form * len(self.offsets) % tuple(self.offsets))[:-1]
+        return encode_message_ids(self.store_host, self.offsets)
 
 
 class PutError(StoreError):

@@ -97,6 +97,11 @@ class OwnedQueues:
         queue = self._queues.get((topic, queue_id))
         return queue.read(start, count) if queue else b""
 
+    def places_in_file(self, offset: int) -> int:
+        """Return how many places the file of a queue offset has, from that one on."""
+        per_file = self.file_size // ENTRY_SIZE
+        return per_file - offset % per_file
+
     # Trim
 
     def trim(self, min_physical_offset: int) -> int:

@@ -82,17 +82,17 @@ class QueueReading:
                 return LiveGetResult(Status.FOUND, at, queue, self._kernel, [run])
         walk = _Walk(self._kernel, self._log, self._wanted, self._tags, readable_end)
         end = min(high, offset + max(self._most_entries, max_messages))
-        per_file = queues.file_size // ENTRY_SIZE
         at, is_full = offset, False
         while at < end and not is_full and walk.messages < max_messages:
+            in_file = queues.places_in_file(at)
             most = end - at if self._wanted.by_code else min(end - at, max_messages)
             try:
                 # A file at a time: where one is gone, the others are still there.
-                entries = queues.entries(topic, queue_id, at, min(most, per_file - at % per_file))
+                entries = queues.entries(topic, queue_id, at, min(most, in_file))
             except StoreError:
                 entries = b""
             if not entries:
-                return walk.result(at, queue, min(high, (at // per_file + 1) * per_file))
+                return walk.result(at, queue, min(high, at + in_file))
             count, is_full = walk.take(at, entries, max_messages, max_bytes)
             at += count
         return walk.result(at, queue)

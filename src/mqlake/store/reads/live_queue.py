@@ -35,9 +35,10 @@ class LiveQueue:
 
     def _entries(self, start: int, end: int) -> Iterator[tuple[int, QueueEntry]]:
         # A search looks at one entry in many places, a range at all of them in one.
-        most, per_file = 1, self._queues.file_size // ENTRY_SIZE
+        most = 1
         while start < end:
-            count = min(most, end - start, per_file - start % per_file)
+            in_file = self._queues.places_in_file(start)
+            count = min(most, end - start, in_file)
             try:
                 data = self._queues.entries(self.topic, self.queue_id, start, count)
             except StoreError:
@@ -45,5 +46,5 @@ class LiveQueue:
             for at in range(0, len(data), ENTRY_SIZE):
                 yield start + at // ENTRY_SIZE, consume_queue.decode(data, at)
             # Where a file is gone, the next one is still there.
-            start += len(data) // ENTRY_SIZE or per_file - start % per_file
+            start += len(data) // ENTRY_SIZE or in_file
             most = min(2 * most, _MOST_AT_ONCE)

@@ -107,8 +107,7 @@ class ReadAhead:
         )
 
     def _count(self, offset: int, left: int) -> int:
-        per_file = self._queues.file_size // ENTRY_SIZE
-        return min(MESSAGES, left, per_file - offset % per_file)
+        return min(MESSAGES, left, self._queues.places_in_file(offset))
 
     def _find(self, offset: int, end: int, readable_end: int) -> _Known | None:
         """Return what is good of the messages from a queue offset on, None where any is not."""

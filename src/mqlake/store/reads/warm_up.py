@@ -74,8 +74,7 @@ class WarmUp:
         high = self._queues.max_offset(self._topic, self._queue_id)
         if not low <= offset < high:
             return b""
-        per_file = self._queues.file_size // ENTRY_SIZE
-        count = min(count, high - offset, per_file - offset % per_file)
+        count = min(count, high - offset, self._queues.places_in_file(offset))
         try:
             return bytes(self._queues.entries(self._topic, self._queue_id, offset, count))
         except StoreError:
