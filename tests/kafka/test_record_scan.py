@@ -148,6 +148,15 @@ def test_more_records_than_rows(codec: Compression, monkeypatch: pytest.MonkeyPa
     assert sizes == [100] * 10 + [50]
 
 
+@pytest.mark.parametrize("codec", Compression)
+def test_a_batch_without_records_may_hold_anything(codec: Compression) -> None:
+    data = bytearray(record_batch.encode(0, [NewRecord(1, b"k", b"v")], compression=codec))
+    data[57:61], data[61:65] = bytes(4), b"\xff" * 4
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    partition = Partition(MemoryDirectory({f"p/{0:020d}.log": bytes(data)}), "p")
+    assert same(partition, isolation=Isolation.READ_UNCOMMITTED) == 0
+
+
 def test_damage_is_an_error_without_a_listener() -> None:
     data = bytearray(record_batch.encode(0, [NewRecord(1, b"k", b"v")] * 3))
     data[61] = 0x7F

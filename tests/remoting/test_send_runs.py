@@ -7,15 +7,35 @@ import random
 import numpy as np
 import pytest
 
-from mqlake.remoting.codes import ResponseCode
+from mqlake.formats.message_batch import encode_batch
+from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, Serialization, response
 from mqlake.remoting.frames import encode
-from mqlake.remoting.send_runs import SendAnswers
+from mqlake.remoting.send_runs import Run, SendAnswers
 from tests.remoting import runs
 from tests.remoting.messages import SEND_FIELDS, frame, json_header
-from tests.remoting.runs import KEY, UNUSUAL, USUAL, check, find, mutated, send, usual
+from tests.remoting.runs import (
+    BATCH_FIELDS,
+    KEY,
+    UNUSUAL,
+    UNUSUAL_IN_BATCHES,
+    USUAL,
+    USUAL_IN_BATCHES,
+    batch,
+    check,
+    check_batches,
+    find,
+    find_batches,
+    mutated,
+    mutated_batches,
+    send,
+    usual,
+    usual_batch,
+)
 
 PLAIN = SEND_FIELDS | {"i": KEY}
+MESSAGES = encode_batch([(0, b"a", b""), (1, b"b", b"KEYS\x01k\x02")])
+HOST = "7F00000100002A9F"
 
 
 def test_all_of_a_run_is_found() -> None:
@@ -70,29 +90,91 @@ def test_mutated_runs_are_what_the_reader_says() -> None:
     assert taken > 5000
 
 
-def test_answers_are_those_of_the_encoder() -> None:
-    dice = random.Random(3)
+def test_all_batches_of_a_run_are_found() -> None:
+    dice = random.Random(1)
+    for count in (1, 2, 64):
+        data = b"".join(usual_batch(dice, number) for number in range(count))
+        assert check_batches(data) == count
+        assert check_batches(data[:-1]) == count - 1
+    one = batch(BATCH_FIELDS, encode_batch([(0, b"a", b"")]))
+    assert check_batches(600 * one) == 512
+    assert check_batches(30 * batch(BATCH_FIELDS, encode_batch([(0, b"", b"")] * 180))) == 22
+
+
+@pytest.mark.parametrize("name", USUAL_IN_BATCHES)
+def test_each_usual_value_of_batches_is_taken(name: str) -> None:
+    for value in USUAL_IN_BATCHES[name]:
+        assert check_batches(batch(BATCH_FIELDS | {name: value}, MESSAGES)) == 1, (name, value)
+
+
+@pytest.mark.parametrize("name", UNUSUAL_IN_BATCHES)
+def test_each_unusual_value_of_batches_ends_a_run(name: str) -> None:
+    plain = batch(BATCH_FIELDS, MESSAGES)
+    for value in UNUSUAL_IN_BATCHES[name]:
+        unusual = batch(BATCH_FIELDS | {name: value}, MESSAGES)
+        assert check_batches(plain + unusual + plain) == 1, (name, value)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        send(PLAIN),
+        send(BATCH_FIELDS, MESSAGES),
+        send(PLAIN, MESSAGES, code=RequestCode.SEND_BATCH_MESSAGE),
+        batch(BATCH_FIELDS, b""),
+        batch(BATCH_FIELDS, MESSAGES[:-1]),
+        batch(BATCH_FIELDS, MESSAGES + b"x"),
+        batch(BATCH_FIELDS, encode_batch([(0, b"a", b"A\x01\0")])),
+    ],
+)
+def test_what_is_no_usual_batch_ends_a_run(other: bytes) -> None:
+    plain = batch(BATCH_FIELDS, MESSAGES)
+    assert check_batches(plain + other + plain) == 1
+
+
+def test_mutated_batches_are_what_the_reader_says() -> None:
+    dice = random.Random(11)
+    taken = sum(check_batches(mutated_batches(dice)) for _ in range(1000))
+    assert taken > 2000
+
+
+def answers_of(run: Run, dice: random.Random) -> tuple[SendAnswers, list[bytes]]:
+    """Say where the drafts of a run were put; return what answers it, and what the answers are."""
     common = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
-    host = "7F00000100002A9F"
     asked = Command(310, serialization=Serialization.ROCKETMQ)
-    answers = SendAnswers(response(asked, header=common), host)
-    run = find(b"".join(usual(dice, number * 50_000_000 - 5) for number in range(40)))
     rows = run.drafts.rows
     rows["physical_offset"] = [dice.randrange(1 << dice.randrange(1, 63)) for _ in rows]
     rows["queue_offset"] = [dice.randrange(1 << dice.randrange(1, 63)) for _ in rows]
     rows["queue_offset"][:3] = 0, 9, 10
+    assert np.all(rows["regular"] == 1)
     expected: list[bytes] = []
-    data = run.drafts.source.tobytes()
-    for row, sent in zip(rows, run.sends, strict=True):
+    data, row = run.drafts.source.tobytes(), 0
+    for sent in run.sends:
+        offsets = rows["physical_offset"][row : row + sent["messages"]].tolist()
         fields = common | {
-            "msgId": f"{host}{row['physical_offset']:016X}",
-            "queueId": str(row["queue_id"]),
-            "queueOffset": str(row["queue_offset"]),
+            "msgId": ",".join(f"{HOST}{offset:016X}" for offset in offsets),
+            "queueId": str(rows["queue_id"][row]),
+            "queueOffset": str(rows["queue_offset"][row]),
             "transactionId": data[sent["key_at"] :][: sent["key_length"]].decode(),
         }
         answer = response(asked, ResponseCode.SUCCESS, fields)
         answer.opaque = int(sent["opaque"])
         expected.append(encode(answer))
+        row += sent["messages"]
+    return SendAnswers(response(asked, header=common), HOST), expected
+
+
+def test_answers_are_those_of_the_encoder() -> None:
+    dice = random.Random(3)
+    stream = b"".join(usual(dice, number * 50_000_000 - 5) for number in range(40))
+    answers, expected = answers_of(run := find(stream), dice)
     for count in (0, 1, 40):
         assert answers.of(run, count) == b"".join(expected[:count])
-    assert np.all(rows["regular"] == 1)
+
+
+def test_answers_to_batches_are_those_of_the_encoder() -> None:
+    dice = random.Random(3)
+    stream = b"".join(usual_batch(dice, number * 50_000_000 - 5) for number in range(40))
+    answers, expected = answers_of(run := find_batches(stream), dice)
+    for count in (0, 1, 40):
+        assert answers.of(run, count) == b"".join(expected[:count])

@@ -144,6 +144,8 @@ class RecordScan:
     def _decode_new(
         self, batch: Batch, row: BatchColumns, data: bytes, limit: int
     ) -> Iterator[Records]:
+        if not batch.record_count:  # what has no records may have anything in their place
+            return
         body = decompress(batch.compression, data[record_batch.HEADER_SIZE :], limit)
         buffer = np.frombuffer(body, np.uint8)
         if not is_good_body(buffer, row, self._rows):

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from contextlib import ExitStack
 
 from mqlake.errors import MqlakeError
 
-_TRIES = 100
+_TRIES = 1000
+_PORTS = range(10_000, 32_768)
+"""Below those that systems give to outgoing connections: a client that tries again and again to
+reach a port of its own system's choice, while nobody listens there, may be connected to itself."""
 
 
 def free_port(*distances: int) -> int:
     """Return a free port of the loopback; those at `distances` from it are free too.
 
-    Another process may take it before it is used; that is seldom, for the system hands out others
-    first.
+    Another process may take it before it is used; that is seldom.
 
     Raises:
         MqlakeError: there is none.
     """
     for _ in range(_TRIES):
         with ExitStack() as held:
-            first = held.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
+            port = random.choice(_PORTS)  # noqa: S311
             try:
-                for distance in distances:
+                for distance in (0, *distances):
                     held.enter_context(socket.socket()).bind(("127.0.0.1", port + distance))
             except (OSError, OverflowError):
                 continue

@@ -21,8 +21,8 @@ _LENGTH_OF_HEADER: Final = 0xFFFFFF
 _TLS_HANDSHAKE: Final = 0x16
 
 
-_FEWEST_IN_RUN: Final = 8
-"""Fewer frames are served sooner one by one."""
+_BETWEEN_RUNS: Final = 8
+"""Frames that are read one by one, once no run begins, before a run is asked for again."""
 
 TakeRun = Callable[[bytes, int], int]
 """Serves whole frames with binary headers of a run in some data, from a position on; returns the
@@ -33,7 +33,7 @@ class FrameReader:
     """Cuts the bytes of one connection into commands. Does no I/O.
 
     Args:
-        take_run: asked where there are many frames, before they are read one by one.
+        take_run: asked for runs, before frames are read one by one.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class FrameReader:
             data = bytes(self._rest)
             self._rest = bytearray()
         at, end = 0, len(data)
-        one_by_one = 0 if self._take_run else end
+        one_by_one = 0
         while end - at >= _LENGTHS.size:
             length, header_length = _LENGTHS.unpack_from(data, at)
             kind = header_length >> 24
@@ -82,12 +82,12 @@ class FrameReader:
             if following > end:
                 self._need = following - at
                 break
-            if at >= one_by_one and kind == _BINARY:
-                run_end = self._run(data, at, length)
+            if at >= one_by_one and kind == _BINARY and self._take_run:
+                run_end = self._take_run(data, at)
                 if run_end > at:
                     at = run_end
                     continue
-                one_by_one = at + _FEWEST_IN_RUN * length
+                one_by_one = at + _BETWEEN_RUNS * length
             command = self._decode(kind, data[header_at:body_at])
             command.body = data[body_at:following]
             at = following
@@ -95,10 +95,6 @@ class FrameReader:
         else:
             self._need = _LENGTHS.size
         self._rest += data[at:]
-
-    def _run(self, data: bytes, at: int, length: int) -> int:
-        is_long = len(data) - at >= _FEWEST_IN_RUN * length
-        return self._take_run(data, at) if is_long and self._take_run else at
 
     def _decode(self, kind: int, header: bytes) -> Command:
         if kind == _JSON:

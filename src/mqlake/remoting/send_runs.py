@@ -1,7 +1,8 @@
 """Runs of sends: frames one behind the other, all alike, laid out and answered by kernels.
 
-A connection over which many threads send brings them so: SEND_MESSAGE_V2 with a binary header, to
-one topic. What is in the least unusual is left to those who read frames one by one.
+A connection over which many threads send brings them so: SEND_MESSAGE_V2, or SEND_BATCH_MESSAGE,
+with a binary header, to one topic. What is in the least unusual is left to those who read frames
+one by one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import DRAFT, Drafts, Rows
 from mqlake.remoting.binary_header import START_SIZE, pair_start
 from mqlake.remoting.command import Command
+from mqlake.remoting.compiled.batch_frames import draft_batches
 from mqlake.remoting.compiled.send_answers import answer_sends
 from mqlake.remoting.compiled.send_frames import draft_sends
 from mqlake.remoting.frames import encode
@@ -25,12 +27,15 @@ SEND: Final = np.dtype(
         ("key_at", "i8"),
         ("key_length", "i4"),
         ("opaque", "i4"),
+        ("messages", "i4"),
     ],
     align=True,
 )
 """Where in its data a send begins, and what its answer needs besides where it was put."""
 
 _ROWS: Final = 512
+_BATCH_ROWS: Final = 4096
+"""Messages of a run of batches at most."""
 _SPARE: Final = 128
 """Bytes that an answer may have beyond its start and its key: names and numbers."""
 _LENGTHS: Final = 8
@@ -49,8 +54,8 @@ class Run(NamedTuple):
     """Sends to one topic.
 
     Attributes:
-        drafts: a row each, of host 0; their queues are places in `queue_ids`.
-        sends: a row (SEND) each.
+        drafts: a row for each message, of host 0; their queues are places in `queue_ids`.
+        sends: a row (SEND) for each frame.
         end: position behind the last one.
     """
 
@@ -65,12 +70,12 @@ class SendRuns:
 
     def __init__(self, most: Most) -> None:
         self._bytes = np.array(most)
-        self._drafts, self._sends = np.empty(_ROWS, DRAFT), np.empty(_ROWS, SEND)
+        self._drafts, self._sends = np.empty(_BATCH_ROWS, DRAFT), np.empty(_ROWS, SEND)
         self._queue_ids = np.empty(_ROWS, np.int64)
         self._texts: Bytes = np.empty(0, np.uint8)
 
     def find(self, data: bytes, at: int, topic: Bytes, queues: int, own: Bytes) -> Run:
-        """Return the run that begins at a position, maybe an empty one.
+        """Return the run of single messages that begins at a position, maybe an empty one.
 
         Args:
             queues: a send to another queue than those below ends the run.
@@ -89,11 +94,32 @@ class SendRuns:
             self._bytes,
             np.full(queues, -1, np.int64),
             self._queue_ids,
-            self._drafts,
+            self._drafts[:_ROWS],
             self._sends,
             self._texts,
         )
         drafts = Drafts(source, self._texts, self._drafts[:count])
+        return Run(drafts, self._sends[:count], self._queue_ids[:found].tolist(), end)
+
+    def find_batches(self, data: bytes, at: int, topic: Bytes, queues: int) -> Run:
+        """Return the run of batches that begins at a position, maybe an empty one.
+
+        Args:
+            queues: a batch to another queue than those below ends the run.
+        """
+        source = np.frombuffer(data, np.uint8)
+        count, rows, found, end = draft_batches(
+            source,
+            at,
+            topic,
+            queues,
+            self._bytes,
+            np.full(queues, -1, np.int64),
+            self._queue_ids,
+            self._drafts,
+            self._sends,
+        )
+        drafts = Drafts(source, source, self._drafts[:rows])
         return Run(drafts, self._sends[:count], self._queue_ids[:found].tolist(), end)
 
 
@@ -106,20 +132,30 @@ class SendAnswers:
     """
 
     def __init__(self, response: Command, host: str) -> None:
-        fields = {**response.fields, "msgId": f"{host}{0:016X}"}
+        message_id = f"{host}{0:016X}"
+        fields = {**response.fields, "msgId": message_id}
         # The kernel adds what comes behind the start to its three lengths.
         self._start = _array(encode(msgspec.structs.replace(response, known_fields=fields)))
+        self._id_size = len(message_id)
         self._places = 4, _OPAQUE_AT, _LENGTHS + START_SIZE
         names = ("queueId", "queueOffset", "transactionId")
-        self._names = [_array(pair_start(name, 0)[:-4]) for name in names]
+        self._names = tuple(_array(pair_start(name, 0)[:-4]) for name in names)
 
     def of(self, run: Run, count: int) -> bytes:
         """Return the frames that answer the first sends of a run, whose drafts were written."""
-        rows, sends = run.drafts.rows[:count], run.sends[:count]
+        sends = run.sends[:count]
         size = count * (len(self._start) + _SPARE) + int(sends["key_length"].sum())
+        size += int(sends["messages"].sum()) * (1 + self._id_size)
         target = np.empty(size, np.uint8)
         end = answer_sends(
-            target, run.drafts.source, rows, sends, self._start, self._places, *self._names
+            target,
+            run.drafts.source,
+            run.drafts.rows,
+            sends,
+            self._start,
+            self._id_size,
+            self._places,
+            self._names,
         )
         return target[:end].tobytes()
 

@@ -14,7 +14,9 @@ from mqlake.remoting.send_runs import Most, SendAnswers, SendRuns
 def load() -> None:
     """Call each kernel once, on no frame."""
     nothing = np.frombuffer(b"", np.uint8)
-    run = SendRuns(Most(0, 0, 0)).find(b"", 0, nothing, 1, nothing)
+    runs = SendRuns(Most(0, 0, 0))
+    runs.find_batches(b"", 0, nothing, 1)
+    run = runs.find(b"", 0, nothing, 1, nothing)
     SendAnswers(Command(0, serialization=Serialization.ROCKETMQ), "").of(run, 0)
 
 

@@ -167,10 +167,16 @@ class MessageStore(Answers):
         return result
 
     def append_drafts(
-        self, drafts: Drafts, topic: str, queue_ids: Sequence[int], born_host: str
+        self,
+        drafts: Drafts,
+        topic: str,
+        queue_ids: Sequence[int],
+        born_host: str,
+        *,
+        whole: bool = False,
     ) -> int:
         """Append messages that are laid out, as `Appender.put_drafts` does, without waiting."""
-        count = self.core.put_drafts(drafts, topic, queue_ids, born_host)
+        count = self.core.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
         self._tick_soon()
         return count
 

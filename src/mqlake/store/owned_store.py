@@ -176,10 +176,16 @@ class OwnedStore:
         return result
 
     def put_drafts(
-        self, drafts: Drafts, topic: str, queue_ids: Sequence[int], born_host: str
+        self,
+        drafts: Drafts,
+        topic: str,
+        queue_ids: Sequence[int],
+        born_host: str,
+        *,
+        whole: bool = False,
     ) -> int:
         """Append messages that are laid out, as `Appender.put_drafts` does."""
-        count = self._appender.put_drafts(drafts, topic, queue_ids, born_host)
+        count = self._appender.put_drafts(drafts, topic, queue_ids, born_host, whole=whole)
         self._tick_if_late()
         return count
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,19 @@ from mqlake.remoting.frames import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.remoting.messages import SEND_FIELDS
-from tests.remoting.runs import KEY, TOPIC, UNUSUAL, send, usual
+from tests.remoting.runs import (
+    BATCH_FIELDS,
+    KEY,
+    TOPIC,
+    UNUSUAL,
+    UNUSUAL_IN_BATCHES,
+    batch,
+    body_of_batch,
+    send,
+    usual,
+    usual_batch,
+)
 
-TAKE = Runs.take
 QUEUES = 4
 
 
@@ -30,12 +41,18 @@ def switch(monkeypatch: pytest.MonkeyPatch, *, on: bool) -> list[int]:
     """Let runs be taken or not; return the list of what they take, in bytes."""
     taken: list[int] = []
 
-    def take(runs: Runs, peer: Peer, data: bytes, at: int) -> int:
-        end = TAKE(runs, peer, data, at) if on else at
-        taken.append(end - at)
-        return end
+    def patch(name: str) -> None:
+        usual = getattr(Runs, name)
 
-    monkeypatch.setattr(Runs, "take", take)
+        def take(runs: Runs, peer: Peer, data: bytes, at: int) -> int:
+            end = usual(runs, peer, data, at) if on else at
+            taken.append(end - at)
+            return end
+
+        monkeypatch.setattr(Runs, name, take)
+
+    patch("take")
+    patch("take_batches")
     return taken
 
 
@@ -78,6 +95,13 @@ def stored(record: Record) -> tuple[Any, ...]:
     )
 
 
+def plain_enough(fields: dict[str, str]) -> dict[str, str]:
+    """Leave out what is answered in another way each time."""
+    queue = "0" if fields["e"] == "-1" else fields["e"]  # -1: to any queue
+    # Without a key of its own a message gets one.
+    return fields | {"e": queue, "i": fields["i"] if "UNIQ_KEY\x01AB" in fields["i"] else KEY}
+
+
 def mixed(dice: random.Random, count: int) -> bytes:
     """Return sends of which some are unusual: bad, of unknown topics, delayed, not alike."""
     frames: list[bytes] = []
@@ -86,37 +110,76 @@ def mixed(dice: random.Random, count: int) -> bytes:
         if dice.random() < 0.05:
             name = dice.choice(list(UNUSUAL))
             fields = SEND_FIELDS | {"i": KEY, name: dice.choice(UNUSUAL[name])}
-            if fields["e"] == "-1":
-                fields["e"] = "0"  # to any queue
-            # without a key of its own a message gets one, which differs each time
-            fields["i"] = fields["i"] if "UNIQ_KEY\x01AB" in fields["i"] else KEY
-            data = send(fields, b"x", opaque)
+            data = send(plain_enough(fields), b"x", opaque)
+        frames.append(data)
+    return b"".join(frames)
+
+
+def mixed_batches(dice: random.Random, count: int) -> bytes:
+    """Return batches of which some are unusual, and single messages between them."""
+    frames: list[bytes] = []
+    for opaque in range(count):
+        data = usual_batch(dice, opaque)
+        if dice.random() < 0.1:
+            name = dice.choice(list(UNUSUAL_IN_BATCHES))
+            fields = plain_enough(BATCH_FIELDS | {name: dice.choice(UNUSUAL_IN_BATCHES[name])})
+            data = batch(fields, body_of_batch(dice), opaque)
+        elif dice.random() < 0.1:
+            data = usual(dice, opaque)
+        elif dice.random() < 0.1:
+            data = batch(BATCH_FIELDS, body_of_batch(dice)[:-1], opaque)
         frames.append(data)
     return b"".join(frames)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_runs_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    stream = mixed(random.Random(seed), 1500)
+@pytest.mark.parametrize(("make", "count"), [(mixed, 1500), (mixed_batches, 400)])
+def test_runs_change_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[random.Random, int], bytes],
+    count: int,
+    seed: int,
+) -> None:
+    stream = make(random.Random(seed), count)
 
     async def run(path: Path) -> tuple[Any, ...]:
         async with running(path) as broker:
             await warm(broker)
-            answers = await ask(broker, stream, 1500)
+            answers = await ask(broker, stream, count)
             records = [
                 stored(one) for queue in range(QUEUES) for one in broker.records(TOPIC, queue)
             ]
             log = broker.parts.store.core.log.end
         return {opaque: told(answer) for opaque, answer in answers.items()}, records, log
 
-    taken = switch(monkeypatch, on=True)
-    with_runs = asyncio.run(run(tmp_path / "runs"))
-    assert sum(taken) > len(stream) / 2
+    with monkeypatch.context() as patch:
+        taken = switch(patch, on=True)
+        with_runs = asyncio.run(run(tmp_path / "runs"))
+        assert sum(taken) > len(stream) / 4
     switch(monkeypatch, on=False)
     for found, expected in zip(with_runs, asyncio.run(run(tmp_path / "one by one")), strict=True):
         assert found == expected
     codes = {code for code, *_ in with_runs[0].values()}
     assert {ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR} <= codes
+
+
+def test_batches_stay_whole_where_files_end(tmp_path: Path) -> None:
+    size = 20_000
+
+    async def run() -> None:
+        async with running(tmp_path, mappedFileSizeCommitLog=size) as broker:
+            await warm(broker)
+            dice = random.Random(5)
+            stream = b"".join(usual_batch(dice, opaque) for opaque in range(100))
+            answers = await ask(broker, stream, 100)
+            assert {answer.code for answer in answers.values()} == {ResponseCode.SUCCESS}
+            for answer in answers.values():
+                places = [int(one[-16:], 16) for one in answer.fields["msgId"].split(",")]
+                assert places[0] // size == places[-1] // size
+            assert broker.parts.store.core.log.end > 5 * size
+
+    asyncio.run(run())
 
 
 def test_a_run_goes_on_in_the_next_file(tmp_path: Path) -> None:

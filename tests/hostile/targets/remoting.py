@@ -26,7 +26,7 @@ from mqlake.remoting.limits import Limits
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.disk import sandbox
 from tests.remoting import mutations
-from tests.remoting.runs import check, mutated
+from tests.remoting.runs import check, check_batches, mutated, mutated_batches
 
 FRAMES, REQUESTS, RUNS = 200, 50, 50
 """Inputs of a case, so that what a case costs by itself does not count."""
@@ -47,6 +47,8 @@ Start = Callable[[AsyncExitStack, Path], Coroutine[Any, Any, int]]
 
 _TYPED = decode_typed({RequestCode.SEND_MESSAGE_V2: SendMessageHeaderV2})
 _LIMITS = Limits(frame=1 << 20, header=1 << 17)
+_BATCHES = 0.2
+"""Of all runs."""
 
 
 def frames(case: Case) -> None:
@@ -234,18 +236,22 @@ def to_name_server(case: Case) -> None:
 
 
 def runs(case: Case) -> None:
-    """Read mutated sends as runs."""
+    """Read mutated sends, and batches, as runs."""
     for _ in range(RUNS):
-        data = mutated(case.dice)
+        is_of_batches = case.dice.random() < _BATCHES
+        data = (mutated_batches if is_of_batches else mutated)(case.dice)
         case.feed(len(data))
-        case.seen["taken"] += check(data)
+        if is_of_batches:
+            case.seen["taken batches"] += check_batches(data)
+        else:
+            case.seen["taken"] += check(data)
 
 
 TARGETS = (
     Target(
         "runs-bounds-checked",
-        "Runs of sends, some with hostile values, some with bytes changed: what the kernels take of"
-        " them is what reading the frames one by one says. Bounds-checked.",
+        "Runs of sends and of batches, some with hostile values, some with bytes changed: what the"
+        " kernels take of them is what reading the frames one by one says. Bounds-checked.",
         runs,
         0.4,
         bounds_checked=True,

@@ -18,6 +18,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, SendChecks
 from mqlake.broker.send.properties import StoredProperties
+from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError
 from mqlake.formats.config.topics import Topic
@@ -31,11 +32,13 @@ from mqlake.remoting.headers.send import SendMessageHeaderV2
 from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
-    from mqlake.remoting.send_runs import SendAnswers, SendRuns
+    from mqlake.remoting.send_runs import Run, SendAnswers, SendRuns
 
 _log = logging.getLogger(__name__)
 
 _MOST_QUEUES = 4096
+_FEWEST = 3
+"""Single messages for which a run is worth while; one batch is."""
 
 
 class _Kernels(NamedTuple):
@@ -70,24 +73,43 @@ class Runs:
         return self._loading
 
     def take(self, peer: Peer, data: bytes, at: int) -> int:
-        """Put a run of sends and answer it; return the position behind it."""
-        kernels = self._kernels() if self._is_usable else None
-        topic = self._topic_of(peer, data, at) if kernels else None
-        if kernels is None or topic is None:
+        """Put a run of single messages and answer it; return the position behind it."""
+        length = int.from_bytes(data[at : at + 4])
+        if len(data) - at < _FEWEST * length:
             return at
-        name = np.frombuffer(topic.topic_name.encode(), np.uint8)
-        run = kernels.runs.find(data, at, name, _queues(topic), self._own)
-        rows = len(run.drafts.rows)
-        if not rows:
+        if (found := self._of(peer, data, at)) is None:
             return at
+        kernels, topic = found
+        run = kernels.runs.find(data, at, _name(topic), _queues(topic), self._own)
+        return self._put(peer, topic, run, kernels.answers) if len(run.sends) else at
+
+    def take_batches(self, peer: Peer, data: bytes, at: int) -> int:
+        """Put a run of batches, all or none, and answer it; return the position behind it."""
+        if (found := self._of(peer, data, at)) is None:
+            return at
+        kernels, topic = found
+        run = kernels.runs.find_batches(data, at, _name(topic), _queues(topic))
+        return self._put(peer, topic, run, kernels.answers, whole=True) if len(run.sends) else at
+
+    def _put(
+        self, peer: Peer, topic: Topic, run: Run, answers: SendAnswers, *, whole: bool = False
+    ) -> int:
         self._put_waiting()
         begin = time.perf_counter()
-        put = self._store.append_drafts(run.drafts, topic.topic_name, run.queue_ids, peer.address)
-        if put:
-            self._parts.stats.put_times.add(time.perf_counter() - begin, put)
-            peer.send(kernels.answers.of(run, put))
+        put = self._store.append_drafts(
+            run.drafts, topic.topic_name, run.queue_ids, peer.address, whole=whole
+        )
+        is_all = put == len(run.drafts.rows)
+        if sent := len(run.sends) if is_all else put:
+            self._parts.stats.put_times.add(time.perf_counter() - begin, sent)
+            peer.send(answers.of(run, sent))
             peer.flush()
-        return run.end if put == rows else int(run.sends["frame_at"][put])
+        return run.end if is_all else int(run.sends["frame_at"][put])
+
+    def _of(self, peer: Peer, data: bytes, at: int) -> tuple[_Kernels, Topic] | None:
+        kernels = self._kernels() if self._is_usable else None
+        topic = self._topic_of(peer, data, at) if kernels else None
+        return (kernels, topic) if kernels and topic else None
 
     def _kernels(self) -> _Kernels | None:
         loading = self.load()
@@ -121,6 +143,10 @@ def _load(longest_body: int, success: Command, host: str) -> _Kernels:
     limits = Limits()
     most = Most(limits.frame, limits.header, longest_body)
     return _Kernels(SendRuns(most), SendAnswers(success, host))
+
+
+def _name(topic: Topic) -> Bytes:
+    return np.frombuffer(topic.topic_name.encode(), np.uint8)
 
 
 def _queues(topic: Topic) -> int:

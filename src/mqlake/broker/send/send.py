@@ -60,6 +60,7 @@ class SendMessages:
         self._tasks: set[asyncio.Task[None]] = set()
         parts.on_stop.append(self._answer_all)
         parts.runs[RequestCode.SEND_MESSAGE_V2] = self._runs.take
+        parts.runs[RequestCode.SEND_BATCH_MESSAGE] = self._runs.take_batches
 
     def _read_settings(self) -> None:
         settings = self._parts.settings

@@ -12,6 +12,7 @@ import numpy as np
 from mqlake.dispatch.answers import Followed, Found, Heads, MessageColumns, Walk
 from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
+from mqlake.dispatch.compiled import batch_body as _batch_body
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import encode as _encode
 from mqlake.dispatch.compiled import encode_draft as _encode_draft
@@ -38,7 +39,7 @@ are_text = _values.are_text
 host_texts = _hosts.host_texts
 message_ids = _hosts.message_ids
 key_texts = _lists.key_texts
-draft_batch = _encode_draft.draft_batch
+draft_batch = _batch_body.draft_batch
 packed = _packed.packed
 
 

@@ -1,7 +1,6 @@
-"""Lay messages out as drafts of records: out of MessagePack, or of a batch's body.
+"""Lay messages out as drafts of records, out of MessagePack.
 
-MessagePack comes from `msgspec` in this process and is taken to be well-formed; a batch's body
-comes from a client and may be anything.
+That comes from `msgspec` in this process and is taken to be well-formed.
 """
 
 # pyright: basic
@@ -28,14 +27,12 @@ from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
 from mqlake.dispatch.compiled.memory import (
     borrow,
     copy,
-    load_i32,
     load_u8,
-    load_u16,
     store_u8,
 )
 from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
 from mqlake.dispatch.drafts import FIELDS
-from mqlake.formats import message_batch, properties, sys_flag
+from mqlake.formats import properties, sys_flag
 
 _KEYS, _TAGS, _DELAY, _INNER_NUM = (
     np.frombuffer(name.encode(), np.uint8)
@@ -67,9 +64,6 @@ _FIELDS = len(FIELDS)
 ) = range(_FIELDS)
 _INTS = (_QUEUE_ID, _FLAG, _SYS_FLAG, _RECONSUME_TIMES)
 _LONGS = (_BORN_TIMESTAMP, _PREPARED, _DELAY_LEVEL)
-
-_HEAD_SIZE, _LENGTH_SIZE = message_batch.HEAD.size, message_batch.LENGTH.size
-_FLAG_AT, _BODY_LENGTH_AT = message_batch.FLAG_AT, message_batch.BODY_LENGTH_AT
 
 
 @inlined
@@ -307,31 +301,3 @@ def draft_messages(source, lead, drafts, texts, queue_rows, host_rows, longest_b
             hosts += 1
         draft.host, draft.regular = number, 1
     return queues, hosts
-
-
-@kernel
-def draft_batch(source, lead, drafts):
-    """Fill a draft for each message of a batch's body; return how many, -1 where it is malformed.
-
-    `source` has `lead` bytes before the body; there is a row for each message that could be.
-    """
-    source = borrow(source)
-    count, at, end = 0, np.int64(lead), len(source)
-    while at < end:
-        body_at = at + _HEAD_SIZE
-        if end - body_at < _LENGTH_SIZE:
-            return -1
-        body_length = load_i32(source, at + _BODY_LENGTH_AT)
-        if body_length < 0 or body_length > end - body_at - _LENGTH_SIZE:
-            return -1
-        properties_length = load_u16(source, body_at + body_length)
-        properties_at = body_at + body_length + _LENGTH_SIZE
-        if properties_length > min(_MAX_PROPERTIES, end - properties_at):
-            return -1
-        draft = drafts[count]
-        draft.body_at, draft.body_length = body_at, body_length
-        draft.properties_at, draft.properties_length = properties_at, properties_length
-        draft.flag = load_i32(source, at + _FLAG_AT)
-        count += 1
-        at = properties_at + properties_length
-    return count

@@ -99,7 +99,13 @@ class Appender:
             self._since = _NOT_APPENDING
 
     def put_drafts(
-        self, drafts: Drafts, topic: str, queue_ids: Sequence[int], born_host: str
+        self,
+        drafts: Drafts,
+        topic: str,
+        queue_ids: Sequence[int],
+        born_host: str,
+        *,
+        whole: bool = False,
     ) -> int:
         """Append messages that are laid out; return how many, from the first on.
 
@@ -109,12 +115,15 @@ class Appender:
             drafts: all of one topic and of host 0; none is delayed, or part of a transaction. The
                 rows that were put say where.
             queue_ids: of the drafts' queues.
+            whole: put all of them in one file, or none.
         """
         if self._checks.refusal is not None:
             return 0
         self._since = self._now()
         try:
-            return self._many.put_drafts(drafts, topic, queue_ids, born_host, self._since)
+            return self._many.put_drafts(
+                drafts, topic, queue_ids, born_host, self._since, whole=whole
+            )
         except (Refusal, DiskError):
             return 0
         finally:

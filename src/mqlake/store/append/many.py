@@ -128,9 +128,18 @@ class ManyRecords:
         )
 
     def put_drafts(
-        self, drafts: Drafts, name: str, queue_ids: Sequence[int], born_host: str, now: int
+        self,
+        drafts: Drafts,
+        name: str,
+        queue_ids: Sequence[int],
+        born_host: str,
+        now: int,
+        *,
+        whole: bool,
     ) -> int:
         """Append messages of one topic from one host; return how many, from the first on.
+
+        Where `whole` is set, that is all, in one file, or none.
 
         Raises:
             Refusal: MESSAGE_ILLEGAL: the topic or the host is not taken.
@@ -141,7 +150,7 @@ class ManyRecords:
             [QueueRoute(self._table.get(queue, 0), topic.magic, topic.data) for queue in queues],
             [sender.host, self._checks.store_host],
         )
-        reached = self._write(drafts, 0, routes, now)
+        reached = self._write(drafts, 0, routes, now, whole=whole)
         for queue, next_offset in zip(queues, routes.queues["next_offset"].tolist(), strict=True):
             if next_offset:
                 self._table[queue] = next_offset
@@ -168,14 +177,19 @@ class ManyRecords:
             raise illegal(f"a value does not fit into its field: {error}") from None
         return drafts
 
-    def _write(self, drafts: Drafts, first: int, routes: Routes, now: int) -> int:
-        """Write drafts from row `first` on into the current file; return the row that is next."""
+    def _write(
+        self, drafts: Drafts, first: int, routes: Routes, now: int, *, whole: bool = False
+    ) -> int:
+        """Write drafts from row `first` on into the current file; return the row that is next.
+
+        Where `whole` is set, none is written unless all surely fit.
+        """
         log, count = self._log, len(drafts.rows)
         most = len(drafts.source) + (count - first) * _MOST_BESIDES
         room = 0
         with suppress(DiskError):  # what is put one by one says why
             room = log.room_for(most)
-        if not room:
+        if not room or (whole and room < most):
             return first
         scratch = self._scratch_of(room)
         reached, end = encode.write_records(

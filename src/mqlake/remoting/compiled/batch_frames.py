@@ -1,0 +1,80 @@
+"""Lay a run of batches out as drafts of records."""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.compiled.batch_body import draft_body
+from mqlake.dispatch.compiled.jit import inlined, kernel
+from mqlake.dispatch.compiled.memory import borrow, load_i32, load_u8
+from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.compiled.send_header import (
+    BATCH,
+    BORN,
+    LETTERS,
+    OPAQUE_AT,
+    PROPERTIES,
+    QUEUE_ID,
+    SYS_FLAG,
+    TIMES,
+    queue_number,
+    read_send,
+)
+from mqlake.remoting.compiled.send_properties import find_key
+
+_CODE = int(RequestCode.SEND_BATCH_MESSAGE)
+
+
+@inlined
+def _draft_messages(data, at, end, drafts, first):
+    """Fill a draft for each message of a body; return the row behind them, -1 if it is unusual.
+
+    So it is where the last message's properties end in a zero byte, which a store does not take.
+    """
+    row = draft_body(data, at, end, drafts, first)
+    if row > first and drafts[row - 1].properties_length > 0 and load_u8(data, end - 1) == 0:
+        return np.int64(-1)
+    return row
+
+
+@kernel
+def draft_batches(data, at, topic, queues, most, numbers, queue_ids, drafts, sends):
+    """Fill a send for each frame from `at` on, and a draft for each of its messages.
+
+    Returns (how many sends, how many drafts, how many queues, position behind). Ends before the
+    first frame that is not whole, or not a batch as most are to `topic`. The arguments are as
+    `draft_sends` has them.
+    """
+    data, topic = borrow(data), borrow(topic)
+    starts, lengths = np.empty(LETTERS, np.int64), np.empty(LETTERS, np.int64)
+    values = np.empty(LETTERS, np.int64)
+    found = row = count = np.int64(0)
+    while count < len(sends):
+        body_at, following = read_send(
+            data, at, _CODE, topic, queues, most, starts, lengths, values
+        )
+        if following == 0 or values[BATCH] != 1:
+            break
+        text_at = starts[PROPERTIES]
+        key_at, key_length = find_key(data, text_at, text_at + lengths[PROPERTIES])
+        if key_at < 0:
+            break
+        behind = _draft_messages(data, body_at, following, drafts, row)
+        if behind < 0:
+            break
+        number, found = queue_number(values[QUEUE_ID], found, numbers, queue_ids)
+        for at_row in range(row, behind):
+            draft = drafts[at_row]
+            draft.queue, draft.queue_id = number, values[QUEUE_ID]
+            draft.sys_flag, draft.reconsume_times = values[SYS_FLAG], values[TIMES]
+            draft.born_timestamp, draft.prepared_transaction_offset = values[BORN], 0
+            draft.host, draft.regular = 0, 1
+        send = sends[count]
+        send.frame_at, send.key_at, send.key_length = at, key_at, key_length
+        send.opaque, send.messages = load_i32(data, at + OPAQUE_AT), behind - row
+        at, row = following, behind
+        count += 1
+    return count, row, found, at
