@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import spark_peer
 from benchmarks.bench import Bench, interleave, remove, say, seconds
+from benchmarks.ready_batches import ready
 from benchmarks.results import Bar, Section, Series
+from mqlake.spark.kafka_log.data_source import KafkaLogDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +28,9 @@ Records with values of 1 KiB, and of 100 bytes, keys of 10 bytes and no compress
 partitions in one Spark session (`local[{cores}]`): Spark's Kafka source through the broker, which
 has the log in memory; `kafka-log` from the broker's log directory, while the broker runs. All
 columns of all records are made, and dropped (`format("noop")`). Before, counts and sums over hashes
-of all columns are found equal. The first two rounds are dropped."""
+of all columns are found equal. Ready batches: a Python data source that yields one Arrow batch of
+the same columns, made beforehand, again and again: what Spark itself takes of the time. The first
+two rounds are dropped."""
 
 
 def measure(bench: Bench) -> Section:
@@ -47,17 +51,21 @@ def measure(bench: Bench) -> Section:
                 "kafka-log": partial(_from_log, spark, broker),
             }
             assert len({_check_sum(make()) for make in frames.values()}) == 1, "other rows"
+            options = {"path": str(broker.logs), "subscribe": TOPIC}
+            file = directory / "ready.arrow"
+            made = ready(spark, KafkaLogDataSource(options), file, records, PARTITIONS)
+            frames["ready batches"] = lambda made=made: made
             runs = {name: partial(_run, make) for name, make in frames.items()}
             answers = interleave(runs, dropped=2, repetitions=bench.repetitions)
         remove(directory)
         work = {"records": records, "bytes": bench.size}
-        pair = [
+        found = [
             Series(f"{name}, records of {shape}", "s", seconds(told), work)
             for name, told in answers.items()
         ]
-        series += pair
+        series += found
         text = f"rate of `kafka-log`, records of {shape}, against Spark's Kafka source"
-        bars.append(Bar(text, "≥", WANTED, pair[0].median / pair[1].median, "x"))
+        bars.append(Bar(text, "≥", WANTED, found[0].median / found[1].median, "x"))
     method = METHOD.format(size=bench.size >> 20, partitions=PARTITIONS, cores=spark_peer.CORES)
     return Section("kafka_source", "Kafka: reading with Spark", method, series, bars)
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import spark_peer
 from benchmarks.bench import Bench, interleave, remove, say, seconds
 from benchmarks.commit_log import key, write_commit_log
+from benchmarks.ready_batches import ready
 from benchmarks.results import Bar, Section, Series
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.source.columns import COLUMNS
+from mqlake.spark.source.data_source import RocketMQDataSource
 from mqlake.spark.source.options import read_options
 from mqlake.spark.source.plan import plan_batch
 
@@ -47,7 +49,9 @@ The same bodies and unique keys in a store (without queue and index files) and, 
 topic of {partitions} partitions without compression, of a broker on this machine. All is read in
 one Spark session (`local[{cores}]`, all settings Spark's own), and dropped (`format("noop")`); all
 files are in the page cache. Parquet: every column of the same rows, written by Spark without
-compression. The first two rounds are dropped."""
+compression. Ready batches: a Python data source that yields one Arrow batch of the same columns,
+made beforehand, again and again: what Spark itself takes of the time. The first two rounds are
+dropped."""
 
 LOOKUP_METHOD = """\
 A store of {segments} segments of {size} MiB, each with {used} MiB of records and sparse behind,
@@ -99,6 +103,11 @@ def _measure_shape(
     }
     for name, make in frames.items():
         assert make().count() == log.records, name
+    for name in WANTED:
+        options = {"path": str(store), "columns": ",".join(COLUMN_SETS[name])}
+        file = store.parent / f"{name}.arrow"
+        made = ready(spark, RocketMQDataSource(options), file, log.records, PARTITIONS)
+        frames[f"ready batches, {name}"] = lambda made=made: made
     runs = {name: partial(_run, make) for name, make in frames.items()}
     return interleave(runs, dropped=2, repetitions=bench.repetitions), log.records
 
