@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from mqlake.errors import DiskError
 from mqlake.formats import checkpoint
 from mqlake.formats.dialect import Dialect
-from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
 from mqlake.store.append.message import Message
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.recovery import recovery
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.recovery.recovery import Recovered, recover
@@ -426,3 +429,22 @@ def test_a_long_log_is_read_ahead(tmp_path: Path) -> None:
 
     assert found.report.records == 20_001
     assert require_whole(tmp_path, settings) == 20_001
+
+
+def test_a_long_log_that_cannot_be_synced_is_not_opened(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (killed / "checkpoint").unlink()
+    synced: list[str] = []
+
+    def sync(file: LocalOwnedFile) -> None:
+        synced.append(str(file))
+        raise DiskError("no")
+
+    monkeypatch.setattr(recovery, "_LONG", 0)
+    monkeypatch.setattr(LocalOwnedFile, "sync", sync)
+    # Were it tried again, it might succeed without the bytes that the disk has lost.
+    monkeypatch.setattr(OwnedCommitLog, "recover_to", lambda *_: synced.append("again"))
+    with pytest.raises(DiskError):
+        open_store(killed, SMALL)
+    assert len(synced) == 1

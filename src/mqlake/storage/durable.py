@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import PurePosixPath
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.storage.protocol import OwnedDirectory, WritableFile
@@ -94,5 +93,4 @@ def _write_whole(directory: OwnedDirectory, path: str, data: bytes) -> None:
 
 def parent(path: str) -> str:
     """Return the path of the directory that holds a name; "" is the root."""
-    above = str(PurePosixPath(path).parent)
-    return "" if above == "." else above
+    return path.rpartition("/")[0]

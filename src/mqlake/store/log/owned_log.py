@@ -270,14 +270,29 @@ class OwnedCommitLog(CommitLog):
         self.end = self.flushed = self._base = end
         for segment in self._segments[:-1]:
             if segment.end > dirty_from:
-                file = self._owned.open_writable(segment.path)
-                file.sync()
-                file.close()
+                self._sync_file(segment)
         if self._segments:
             self._recover_last(self._segments[-1], end)
         if self._owned.is_directory(DIRECTORY):
             self._owned.sync_directory(DIRECTORY)
             self._owned.sync_directory("")
+
+    def sync_files(self, dirty_from: int) -> None:
+        """Sync the files that `recover_to` syncs, as they are; for another thread, before it.
+
+        Raises:
+            DiskError: as there.
+        """
+        for segment in list(self._segments):
+            if segment.end > dirty_from:
+                self._sync_file(segment)
+
+    def _sync_file(self, segment: Segment) -> None:
+        file = self._owned.open_writable(segment.path)
+        try:
+            file.sync()
+        finally:
+            file.close()
 
     def _remove_after(self, end: int) -> None:
         for name in self._owned.names(DIRECTORY):

@@ -6,9 +6,9 @@ Upstream: `DefaultMessageStore.load`, `CommitLog.recoverNormally` and `recoverAb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import msgspec
@@ -113,7 +113,7 @@ def recover(
     """
     is_clean = not mark_open(directory)
     log = OwnedCommitLog(directory, settings)
-    found = _Recovery(directory, settings, clock, progress, log, log.recover_to, is_clean).run()
+    found = _Recovery(directory, settings, clock, progress, log, log, is_clean).run()
     return Recovered(**vars(found), log=log)
 
 
@@ -139,7 +139,7 @@ def recover_derived(
 
 
 class _Recovery:
-    """Args: `cut`: cuts the log off (`OwnedCommitLog.recover_to`), None where it must not be."""
+    """Args: `owned`: the log once more where it may be cut off, None where it must not be."""
 
     def __init__(
         self,
@@ -148,11 +148,11 @@ class _Recovery:
         clock: Clock,
         progress: Progress | None,
         log: CommitLog,
-        cut: Callable[[int, int], None] | None,
+        owned: OwnedCommitLog | None,
         is_clean: bool,
     ) -> None:
         self._directory, self._settings, self._progress = directory, settings, progress
-        self._log, self._cut, self._is_clean = log, cut, is_clean
+        self._log, self._owned, self._is_clean = log, owned, is_clean
         self._checkpoint = CheckpointFile(directory)
         self._point = self._checkpoint.resume
         if self._point is not None and not self._reaches(self._point):
@@ -174,7 +174,9 @@ class _Recovery:
         start = dispatcher.position
         kept = self._point.position if self._point else start
         judge = QueueRecovery(queues, log, start, kept)
-        fault = self._dispatch(dispatcher, indexing)
+        synced = self._point.position if self._point else 0
+        with self._syncing(start, synced):
+            fault = self._dispatch(dispatcher, indexing)
         end, is_broken = dispatcher.position, judge.is_broken
         if is_broken:
             judge = self._derive_queues_again(dispatcher)
@@ -185,8 +187,8 @@ class _Recovery:
         queues.end_before = None
         queues.min_physical_offset = log.min_offset
         index.clear_behind()
-        if self._cut is not None:
-            self._cut(end, self._point.position if self._point else 0)
+        if self._owned is not None:
+            self._owned.recover_to(end, synced)
         queues.sync()
         index.sync()
         self._checkpoint.write(reached(dispatcher, index))
@@ -227,9 +229,9 @@ class _Recovery:
         The disk may have kept later files all the same. Retention removes no file that a
         checkpoint has not left behind.
         """
-        if self._cut is None or self._is_clean or point.position >= self._log.min_offset:
+        if self._owned is None or self._is_clean or point.position >= self._log.min_offset:
             return None
-        self._cut(point.position, 0)
+        self._owned.recover_to(point.position)
         return point
 
     def _find_start(self) -> int:
@@ -276,6 +278,20 @@ class _Recovery:
             dispatcher.last_record = Last(point.last_record, found.physic_msg_timestamp)
             dispatcher.last_queued = Last(point.last_queued, point.last_queued_timestamp)
         return dispatcher
+
+    @contextmanager
+    def _syncing(self, start: int, synced: int) -> Generator[None]:
+        """Sync the log meanwhile, if it is long: a process that died may have left much of it.
+
+        What is dispatched from it must not reach the disk before it; `recover_to` syncs the rest.
+        """
+        if self._owned is None or self._log.limit - start <= _LONG:
+            yield
+            return
+        with ThreadPoolExecutor(1) as beside:
+            syncing = beside.submit(self._owned.sync_files, synced)
+            yield
+            syncing.result()
 
     def _dispatch(self, dispatcher: Dispatcher, indexing: IndexStart) -> Fault:
         """Dispatch up to the first place that is no record; return what is there."""
