@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from mqlake.errors import MqlakeError
+from mqlake.kafka import segment
 from mqlake.kafka.leader_epochs import LeaderEpochs
 from mqlake.kafka.owned_partition import OwnedPartition
 from mqlake.kafka.partition import Partition
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.verify import verify_partition
 from mqlake.storage.local import LocalDirectory
+from mqlake.storage.memory import MemoryDirectory
 from tests.kafka import mutations
 
 Monkey = pytest.MonkeyPatch
@@ -92,3 +94,21 @@ def test_epochs_of_rows() -> None:
         for row in rows:
             single.take_in_rows(row.reshape(1))
         assert many.entries == single.entries
+
+
+def test_where_logs_without_an_index_end(monkeypatch: Monkey) -> None:
+    monkeypatch.setattr(segment, "_LONG_TAIL", -1)
+    source = random.Random(5)
+    ends: set[int] = set()
+    for number in range(200):
+        files = source.choice(mutations.samples())
+        files = mutations.change(files, source) if number else files
+        logs = {f"p/{name}": data for name, data in files.items() if name.endswith(".log")}
+        found: list[list[int]] = []
+        for kernel in ("compiled", "reference"):
+            monkeypatch.setenv("MQLAKE_KERNEL", kernel)
+            with Partition(MemoryDirectory(logs), "p") as partition:
+                found.append([one.next_offset() for one in partition.segments])
+        assert found[0] == found[1]
+        ends.update(found[0])
+    assert len(ends) > 50

@@ -297,8 +297,9 @@ class Partition:
             TransactionStateError: batches that no producer writes in this order.
         """
         replay = Replay(self._snapshots, self._snapshot, offset, self.log_start_offset)
-        number = self._number(replay.state.end_offset)
-        replay.forward(self.segments[number:], min(offset, self.log_end_offset))
+        if replay.state.end_offset < offset:  # else the log need not be asked where it ends
+            number = self._number(replay.state.end_offset)
+            replay.forward(self.segments[number:], min(offset, self.log_end_offset))
         return replay.state
 
     def _number(self, offset: int) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from mqlake.formats.kafka.file_name import Kind, State, file_name
 from mqlake.formats.kafka.offset_index import OffsetPosition
 from mqlake.kafka.batch_walk import SCAN_WINDOW, BatchWalk
+from mqlake.kafka.kernel import is_compiled
 from mqlake.kafka.lazy_file import LazyFile, read_whole
 from mqlake.kafka.log_file import BatchPlace, FoundRecord, LogFile
 from mqlake.kafka.offset_index import OffsetIndex
@@ -20,6 +21,8 @@ ReadIndex = Callable[[Kind], tuple[bytes, str]]
 
 # Index entries to try after damage; each costs a read.
 _TRIES = 100
+# Bytes behind the last index entry: more of them are a log that lacks its index.
+_LONG_TAIL = 1 << 20
 
 
 class Fetched(NamedTuple):
@@ -134,8 +137,15 @@ class LogSegment:
 
     def next_offset(self) -> int:
         """Return the offset after the last batch. Kafka: `readNextOffset`."""
-        following = self.base_offset
-        for batch in self.log.batches(self._position_before(self.offset_index.last_offset)):
+        following, file = self.base_offset, self.log.file
+        start = self._position_before(self.offset_index.last_offset)
+        if self.size - start > _LONG_TAIL and is_compiled(file, start):
+            from mqlake.kafka.batch_scan import BatchScan
+
+            for batches in BatchScan(file, start, check=False):
+                following = int(batches.rows["last_offset"][-1]) + 1
+            return following
+        for batch in self.log.batches(start):
             following = batch.next_offset
         return following
 
