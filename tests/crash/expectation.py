@@ -59,6 +59,7 @@ class Expectation:
     sent: set[int] = field(default_factory=set)
     acknowledged: set[int] = field(default_factory=set)
     durable: set[int] = field(default_factory=set)
+    retired: set[int] = field(default_factory=set)
     highest: dict[str, int] = field(default_factory=dict)
     kept: dict[str, int] = field(default_factory=dict)
 
@@ -70,8 +71,11 @@ class Expectation:
             case Acknowledged(number):
                 self.acknowledged.add(number)
             case Durable(number):
-                self.durable.add(number)
+                # A later sync says so of what was deleted in the meantime, too.
+                if number not in self.retired:
+                    self.durable.add(number)
             case Retired(number):
+                self.retired.add(number)
                 self.acknowledged.discard(number)
                 self.durable.discard(number)
             case ValueSet(name, value):
@@ -87,6 +91,7 @@ class Expectation:
             set(self.sent),
             set(self.acknowledged),
             set(self.durable),
+            set(self.retired),
             dict(self.highest),
             dict(self.kept),
         )

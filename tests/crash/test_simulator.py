@@ -6,6 +6,16 @@ import random
 
 import pytest
 
+from tests.crash.expectation import (
+    Acknowledged,
+    Crash,
+    Durable,
+    Expectation,
+    Found,
+    Retired,
+    Sent,
+    ViolationError,
+)
 from tests.crash.images import Limits, PowerCuts
 from tests.crash.pending import PendingDisk
 from tests.crash.simulator import EMPTY, Outcome, Plan, Simulator
@@ -71,3 +81,16 @@ def test_few_choices_are_all_tried() -> None:
         disk.apply(step)
     images = {image.digest() for image in PowerCuts(disk).images(random.Random(0), Limits(8, 0, 0))}
     assert len(images) == 6  # "c" is there with "b" only
+
+
+def test_what_is_deleted_before_it_is_synced_need_not_be_found() -> None:
+    expected = Expectation()
+    for note in (Sent(1), Acknowledged(1), Retired(1), Durable(1)):
+        expected.note(note)
+    for crash in Crash:
+        expected.check(Found(frozenset()), crash)
+    for note in (Sent(2), Acknowledged(2), Durable(2)):
+        expected.note(note)
+    for crash in Crash:
+        with pytest.raises(ViolationError, match="lost"):
+            expected.check(Found(frozenset()), crash)
