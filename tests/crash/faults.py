@@ -50,6 +50,8 @@ class FaultySession(Session):
             super().flush()
 
     def flush_around(self, act: Callable[[], object]) -> None:
+        if self.store.failure is not None:
+            return  # as the facades: after a failed sync there is none that could be believed
         try:
             super().flush_around(act)
         except DiskError as error:
