@@ -9,17 +9,15 @@ import numpy as np
 
 from mqlake.dispatch.compiled.batch_body import draft_body
 from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_i32, load_u8
+from mqlake.dispatch.compiled.memory import borrow, load_u8
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.compiled.send_header import (
     BATCH,
-    BORN,
     LETTERS,
-    OPAQUE_AT,
     PROPERTIES,
     QUEUE_ID,
-    SYS_FLAG,
-    TIMES,
+    fill_draft,
+    fill_send,
     queue_number,
     read_send,
 )
@@ -67,14 +65,8 @@ def draft_batches(data, at, topic, queues, most, numbers, queue_ids, drafts, sen
             break
         number, found = queue_number(values[QUEUE_ID], found, numbers, queue_ids)
         for at_row in range(row, behind):
-            draft = drafts[at_row]
-            draft.queue, draft.queue_id = number, values[QUEUE_ID]
-            draft.sys_flag, draft.reconsume_times = values[SYS_FLAG], values[TIMES]
-            draft.born_timestamp, draft.prepared_transaction_offset = values[BORN], 0
-            draft.host, draft.regular = 0, 1
-        send = sends[count]
-        send.frame_at, send.key_at, send.key_length = at, key_at, key_length
-        send.opaque, send.messages = load_i32(data, at + OPAQUE_AT), behind - row
+            fill_draft(drafts[at_row], number, values)
+        fill_send(sends[count], data, at, key_at, key_length, behind - row)
         at, row = following, behind
         count += 1
     return count, row, found, at

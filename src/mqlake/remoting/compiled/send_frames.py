@@ -8,19 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.dispatch.compiled.jit import kernel
-from mqlake.dispatch.compiled.memory import borrow, copy, load_i32, load_u8, store_u8
+from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, store_u8
 from mqlake.formats import properties
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.compiled.send_header import (
     BATCH,
-    BORN,
     FLAG,
     LETTERS,
-    OPAQUE_AT,
     PROPERTIES,
     QUEUE_ID,
-    SYS_FLAG,
-    TIMES,
+    fill_draft,
+    fill_send,
     queue_number,
     read_send,
 )
@@ -59,7 +57,7 @@ def draft_sends(data, at, topic, own, queues, most, numbers, queue_ids, drafts, 
         stored = text_length + 1 + len(own)
         if key_at < 0 or stored > _MAX_PROPERTIES:
             break
-        draft, send = drafts[row], sends[row]
+        draft = drafts[row]
         draft.properties_at = to
         copy(texts, to, data, text_at, text_length)
         to += text_length
@@ -70,13 +68,10 @@ def draft_sends(data, at, topic, own, queues, most, numbers, queue_ids, drafts, 
         to += len(own)
         draft.properties_length = to - draft.properties_at
         draft.body_at, draft.body_length = body_at, following - body_at
-        draft.queue_id, draft.flag = values[QUEUE_ID], values[FLAG]
-        draft.sys_flag, draft.reconsume_times = values[SYS_FLAG], values[TIMES]
-        draft.born_timestamp, draft.prepared_transaction_offset = values[BORN], 0
-        draft.queue, found = queue_number(values[QUEUE_ID], found, numbers, queue_ids)
-        draft.host, draft.regular = 0, 1
-        send.frame_at, send.key_at, send.key_length = at, key_at, key_length
-        send.opaque, send.messages = load_i32(data, at + OPAQUE_AT), 1
+        draft.flag = values[FLAG]
+        number, found = queue_number(values[QUEUE_ID], found, numbers, queue_ids)
+        fill_draft(draft, number, values)
+        fill_send(sends[row], data, at, key_at, key_length, 1)
         at = following
         row += 1
     return row, found, at

@@ -20,14 +20,14 @@ from mqlake.remoting.compiled.spans import is_text, text_bytes
 _BINARY = int(Serialization.ROCKETMQ)
 _HEADER_AT = 8
 _FLAG_AT, _REMARK_AT = 9, 13
-OPAQUE_AT = _HEADER_AT + 5
-LEAST_FRAME = _HEADER_AT + START_SIZE + 4
+_OPAQUE_AT = _HEADER_AT + 5
+_LEAST_FRAME = _HEADER_AT + START_SIZE + 4
 _FIELDS_AT = START_SIZE + 4
 _VALUE_AT = 2 + 1 + 4  # a field whose name has one letter
 
 LETTERS = 14
 _FIRST_LETTER = ord("a")
-TOPIC, _TOPIC_QUEUES, QUEUE_ID, SYS_FLAG, BORN, FLAG, PROPERTIES, TIMES = (
+TOPIC, _TOPIC_QUEUES, QUEUE_ID, _SYS_FLAG, _BORN, FLAG, PROPERTIES, _TIMES = (
     ord(letter) - _FIRST_LETTER for letter in "bdefghij"
 )
 _UNIT, _MOST_TIMES, BATCH = (ord(letter) - _FIRST_LETTER for letter in "klm")
@@ -91,13 +91,13 @@ def _read_fields(data, at, end, starts, lengths):
 @inlined
 def _read_numbers(data, starts, lengths, numbers):
     """Read the fields that are numbers or yes (1) and no; whether all are as most are written."""
-    numbers[TIMES] = numbers[BATCH] = 0
-    for letter in (_TOPIC_QUEUES, QUEUE_ID, SYS_FLAG, FLAG, TIMES, _MOST_TIMES):
+    numbers[_TIMES] = numbers[BATCH] = 0
+    for letter in (_TOPIC_QUEUES, QUEUE_ID, _SYS_FLAG, FLAG, _TIMES, _MOST_TIMES):
         if lengths[letter] >= 0:
             ok, numbers[letter] = _small_number(data, starts[letter], lengths[letter])
             if not ok:
                 return False
-    ok, numbers[BORN] = _number(data, starts[BORN], lengths[BORN])
+    ok, numbers[_BORN] = _number(data, starts[_BORN], lengths[_BORN])
     unit, batch = lengths[_UNIT], lengths[BATCH]
     ok &= (
         unit < 0
@@ -121,7 +121,7 @@ def read_send(data, at, code, topic, queues, most, starts, lengths, numbers):
         starts, lengths, numbers: get what the fields are, a row a letter; lengths of -1 for none.
     """
     nothing = np.int64(0), np.int64(0)
-    if len(data) - at <= LEAST_FRAME:
+    if len(data) - at <= _LEAST_FRAME:
         return nothing
     length, header_length = load_u32(data, at), load_u32(data, at + 4)
     kind, header_length = header_length >> 24, header_length & 0xFFFFFF
@@ -146,9 +146,25 @@ def read_send(data, at, code, topic, queues, most, starts, lengths, numbers):
         return nothing
     if numbers[QUEUE_ID] < 0 or numbers[QUEUE_ID] >= queues:
         return nothing
-    if numbers[SYS_FLAG] & _UNUSUAL != 0:
+    if numbers[_SYS_FLAG] & _UNUSUAL != 0:
         return nothing
     return np.int64(body_at), np.int64(following)
+
+
+@inlined
+def fill_draft(draft, number, values):
+    """Fill what a header says of each of its messages; `number` is that of the queue."""
+    draft.queue, draft.queue_id = number, values[QUEUE_ID]
+    draft.sys_flag, draft.reconsume_times = values[_SYS_FLAG], values[_TIMES]
+    draft.born_timestamp, draft.prepared_transaction_offset = values[_BORN], 0
+    draft.host, draft.regular = 0, 1
+
+
+@inlined
+def fill_send(send, data, at, key_at, key_length, messages):
+    """Fill what the answer to the frame at `at` needs."""
+    send.frame_at, send.key_at, send.key_length = at, key_at, key_length
+    send.opaque, send.messages = load_i32(data, at + _OPAQUE_AT), messages
 
 
 @inlined

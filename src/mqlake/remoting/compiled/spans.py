@@ -19,6 +19,7 @@ def text_bytes(text):
 @inlined
 def begins(data, at, end, text):
     """Say whether the bytes from `at` to `end` begin with a text."""
+    # Not `equal_bytes`, which loads whole words and so needs bytes before the text.
     size = len(text)
     if end - at < size:
         return False
