@@ -44,6 +44,7 @@ class FaultyDisk(RecordedDisk):
     def __init__(self, fault: Fault, at: int, clock: object = None) -> None:
         super().__init__(None, clock)
         self._fault, self._at = fault, at
+        self._failed_names: dict[str, DiskError] = {}
         self.operations = 0
         self.has_failed = False
 
@@ -109,9 +110,12 @@ class FaultyDisk(RecordedDisk):
         self.try_to("name", path, lambda: super(FaultyDisk, self).remove_directory(path))
 
     def sync_directory(self, path: str) -> None:
+        if path in self._failed_names:  # for good, as with a `LocalOwnedDirectory`
+            raise self._failed_names[path]
         if self.fails("names"):
             if self._fault.reason != errno.EMFILE:  # else the disk was not even asked
                 self.record(SyncNames(self._folder(path).number, failed=True))
+                self._failed_names[path] = self.error(path)
             raise self.error(path)
         super().sync_directory(path)
 

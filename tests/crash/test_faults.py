@@ -25,3 +25,9 @@ def test_faults(name: str) -> None:
         while faults.run(workload, fault, at).has_failed:
             failed, at = failed + 1, at + EVERY
     assert failed > len(Fault)
+
+
+@pytest.mark.parametrize(("fault", "at"), [(Fault.SYNC_ONCE, 9), (Fault.INPUT_OUTPUT, 28)])
+def test_names_lost_while_a_table_was_written_do_not_count_as_kept(fault: Fault, at: int) -> None:
+    """The directory of the queues is made, then that of the tables, and the sync of both fails."""
+    assert faults.run(WORKLOADS["consumer-offsets-and-stop"], fault, at).has_failed

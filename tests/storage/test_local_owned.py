@@ -104,6 +104,35 @@ def test_a_sync_that_failed_once_has_failed_for_good(
     assert again.value.errno == errno.EIO
 
 
+def test_names_that_failed_to_be_synced_once_have_failed_for_good(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory.make_directory("d")
+    whole = os.fsync
+
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(DiskError, match="d: Input/output error"):
+        directory.sync_directory("d")
+    monkeypatch.setattr(os, "fsync", whole)
+    directory.make_directory("d/new")
+    with pytest.raises(DiskError, match="d: Input/output error") as again:
+        directory.sync_directory("d")
+    assert again.value.errno == errno.EIO
+    directory.sync_directory("")
+
+
+def test_a_directory_that_could_not_be_opened_may_be_synced_later(
+    directory: LocalOwnedDirectory,
+) -> None:
+    with pytest.raises(DiskError, match="d: "):
+        directory.sync_directory("d")
+    directory.make_directory("d")
+    directory.sync_directory("d")
+
+
 def test_names_come_and_go(directory: LocalOwnedDirectory) -> None:
     directory.make_directory("d")
     directory.make_directory("d")

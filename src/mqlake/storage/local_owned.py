@@ -93,6 +93,11 @@ class LocalOwnedFile(LocalFile):
 class LocalOwnedDirectory(LocalDirectory):
     """A directory of this machine that this process changes."""
 
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        super().__init__(root)
+        self._syncing = Lock()
+        self._failures: dict[str, DiskError] = {}
+
     @classmethod
     def make(cls, root: str | os.PathLike[str]) -> Self:
         """Return a directory of this machine, made durably where there is none.
@@ -158,13 +163,25 @@ class LocalOwnedDirectory(LocalDirectory):
                 return
 
     def sync_directory(self, path: str) -> None:
+        # As with a file: the names that a failure has lost are not in what is synced next.
+        with self._syncing:
+            if (failure := self._failures.get(path)) is None:
+                failure = self._sync_names(path)
+        if failure is not None:
+            raise DiskError(str(failure), failure.errno) from failure
+
+    def _sync_names(self, path: str) -> DiskError | None:
         full = self._path(path)
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
+        try:
+            with disk_errors(full):
                 os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        except DiskError as error:
+            return self._failures.setdefault(path, error)
+        finally:
+            os.close(descriptor)
+        return None
 
     def modified(self, path: str) -> int:
         full = self._path(path)

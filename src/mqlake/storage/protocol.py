@@ -194,7 +194,11 @@ class OwnedDirectory(Directory, Protocol):
         ...
 
     def sync_directory(self, path: str) -> None:
-        """Return once the names in a directory are on the disk."""
+        """Return once the names in a directory are on the disk.
+
+        Raises:
+            DiskError: the disk failed, now or at any sync of this directory before.
+        """
         ...
 
     def modified(self, path: str) -> int:
