@@ -63,6 +63,12 @@ class FaultySession(Session):
         except DiskError as error:
             self.store.fail(error)
 
+    def remove_next(self) -> None:
+        try:
+            super().remove_next()
+        except DiskError as error:
+            self.store.fail(error)
+
     def checkpoint(self) -> None:
         with self._bearing():
             super().checkpoint()

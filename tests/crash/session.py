@@ -208,6 +208,15 @@ class Session:
 
     # Retention
 
+    def remove_next(self) -> None:
+        """Let retention remove the next file, as the store's services do."""
+
+        def remove() -> None:
+            if (job := self.store.retention.remove_next()) is not None:
+                job.complete()
+
+        self.retain(remove)
+
     def retain(self, act: Callable[[], object]) -> None:
         """Let the store delete files; all but the last may go."""
         looker = self.disk.bystander()

@@ -27,7 +27,20 @@ def test_faults(name: str) -> None:
     assert failed > len(Fault)
 
 
-@pytest.mark.parametrize(("fault", "at"), [(Fault.SYNC_ONCE, 9), (Fault.INPUT_OUTPUT, 28)])
-def test_names_lost_while_a_table_was_written_do_not_count_as_kept(fault: Fault, at: int) -> None:
-    """The directory of the queues is made, then that of the tables, and the sync of both fails."""
-    assert faults.run(WORKLOADS["consumer-offsets-and-stop"], fault, at).has_failed
+@pytest.mark.parametrize(
+    ("name", "fault", "at"),
+    [
+        # The names of the queues' directory and the tables' one, lost by the same sync.
+        ("consumer-offsets-and-stop", Fault.SYNC_ONCE, 9),
+        ("consumer-offsets-and-stop", Fault.INPUT_OUTPUT, 28),
+        # A file of the log that retention removed, and that comes back.
+        ("retention", Fault.SYNC_ONCE, 20),
+        ("retention-of-queues-and-index", Fault.SYNC_ONCE, 40),
+        # The timer log, which only RocketMQ reads.
+        ("timers-stopped", Fault.SYNC_ONCE, 10),
+    ],
+)
+def test_a_failed_sync_that_another_one_seemed_to_make_good(
+    name: str, fault: Fault, at: int
+) -> None:
+    assert faults.run(WORKLOADS[name], fault, at).has_failed

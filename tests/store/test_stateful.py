@@ -151,7 +151,8 @@ class LiveStore(RuleBasedStateMachine):
         self.clock.forward(EXPIRED)
         self.store.retention.clean()
         self.store.retention.check()
-        self.store.retention.remove_next()
+        if (job := self.store.retention.remove_next()) is not None:
+            job.complete()
         self.removed = len(self.log) - len(walk(self.disk).records)
 
     # Stop and crash

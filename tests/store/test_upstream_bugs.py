@@ -349,7 +349,8 @@ def test_164_no_queue_begins_before_the_log() -> None:
     store.retention.clean()
     store.retention.check()
     for _ in range(9):
-        store.retention.remove_next()
+        if (job := store.retention.remove_next()) is not None:
+            job.complete()
     assert store.log.min_offset > 0
     for left in (store, _killed(disk)):
         queue = left.reads.queue("T", 0)

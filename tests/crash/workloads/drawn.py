@@ -108,7 +108,7 @@ def _retain(s: Session, dice: random.Random) -> None:
         s.store.retention.clean()
     s.store.retention.check()
     for _ in range(3):
-        s.retain(s.store.retention.remove_next)
+        s.remove_next()
 
 
 _CHOICES: list[Move] = [

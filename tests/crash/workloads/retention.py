@@ -15,7 +15,7 @@ def _expire(s: Session, files: int = 9) -> None:
     s.store.retention.clean()
     s.store.retention.check()
     for _ in range(files):
-        s.retain(s.store.retention.remove_next)
+        s.remove_next()
 
 
 def _put_files(s: Session, count: int, **fields: object) -> None:
@@ -87,7 +87,7 @@ def retention_by_bytes(s: Session) -> None:
         _put_files(s, 1)
         s.checkpoint()
         s.store.retention.check()
-        s.retain(s.store.retention.remove_next)
+        s.remove_next()
     s.put()
 
 
@@ -101,7 +101,7 @@ def disk_fills_up(s: Session) -> None:
     s.store.retention.check()
     s.tick()
     assert not s.do(lambda: s.store.put(s.message())).is_ok
-    s.retain(s.store.retention.remove_next)
+    s.remove_next()
     s.disk.others = 20_000
     s.store.retention.check()
     s.tick()

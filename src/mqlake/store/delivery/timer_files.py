@@ -7,8 +7,6 @@ RocketMQ: `TimerCheckpoint`, `TimerLog`, `TimerWheel`.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from mqlake.errors import DiskError, FormatError
 from mqlake.formats import timer_checkpoint, timer_log
 from mqlake.formats.file_name import segment_name
@@ -56,7 +54,7 @@ class TimerFiles:
             now: the current slot, milliseconds.
 
         Raises:
-            DiskError: the position could not be written.
+            DiskError: the disk refused one of them.
         """
         position = self.wanted
         if units and self._write_log(units, now):
@@ -110,21 +108,15 @@ class TimerFiles:
         directory.sync_directory("")
 
     def _write_log(self, units: list[TimerUnit], now: int) -> bool:
-        """Write the timer log; say whether it could be, in one file."""
+        """Write the timer log; say whether it fits into one file."""
         data = timer_log.encode(units, now)
         if len(data) + timer_log.UNIT_SIZE > self._log_size:
             return False
+        make_directories(self._directory, _LOG)
+        file = create_file(self._directory, f"{_LOG}/{segment_name(0)}", self._log_size)
         try:
-            make_directories(self._directory, _LOG)
-            name = segment_name(0)
-            file = create_file(self._directory, f"{_LOG}/{name}", self._log_size)
-            try:
-                file.write(0, data)
-                file.sync()
-            finally:
-                file.close()
-        except DiskError:
-            with suppress(DiskError):
-                self._directory.remove(f"{_LOG}/{segment_name(0)}")
-            return False
+            file.write(0, data)
+            file.sync()
+        finally:
+            file.close()
         return True

@@ -315,10 +315,12 @@ class OwnedCommitLog(CommitLog):
             file.close()
 
     def remove_first(self) -> Segment | None:
-        """Remove the first file, durably, unless it is the last; return it.
+        """Remove the first file, unless it is the last; return it.
+
+        It is gone for good once the names in `DIRECTORY` are synced.
 
         Raises:
-            DiskError: the system refused it.
+            DiskError: the system refused it; the file is still there.
         """
         if len(self._segments) < 2:
             return None
@@ -328,7 +330,6 @@ class OwnedCommitLog(CommitLog):
         self._writing.pop(segment.base, None)
         if file := self._open.pop(segment.base, None):
             file.close()
-        self._owned.sync_directory(DIRECTORY)
         return segment
 
     def close(self) -> None:

@@ -12,6 +12,8 @@ from mqlake.errors import DiskError
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.segments import DIRECTORY
+from mqlake.store.pending_sync import PendingSync
 from mqlake.store.retention.plan import (
     LogFile,
     Moment,
@@ -76,7 +78,7 @@ class Retention:
         self._settings, self._clock, self._zone = settings, clock, zone
         self._waiting = 0
         self._is_asked = False
-        self._trimmed_to = -1
+        self._start, self._trimmed_to = log.min_offset, -1
         self.not_writable: str | None = None
         self.warnings: list[str] = []
 
@@ -117,17 +119,27 @@ class Retention:
         self.warnings = plan.warnings
         self._trim()
 
-    def remove_next(self) -> None:
-        """Remove the next file of the log that goes, then what points into it."""
-        if not self._waiting:
-            return
+    def remove_next(self) -> PendingSync | None:
+        """Remove the next file of the log that goes, if one does.
+
+        What points into it goes once that is on the disk: what is returned has run. Until then no
+        other file goes: a power cut must leave no gap.
+        """
+        if not self._waiting or self._start != self._log.min_offset:
+            return None
         try:
             self._log.remove_first()
         except DiskError as error:
             self._waiting, self.warnings = 0, [*self.warnings, str(error)]
-            return
+            return None
         self._waiting -= 1
-        self._trim()
+        start = self._log.min_offset
+
+        def done() -> None:
+            self._start = start
+            self._trim()
+
+        return PendingSync(self._directory, directories=[DIRECTORY], done=done)
 
     def _files(self) -> list[LogFile]:
         return [
@@ -142,7 +154,7 @@ class Retention:
 
     def _trim(self) -> None:
         """Let nothing point before the log's start; also what a crash between the two left."""
-        start = self._log.min_offset
+        start = self._start
         if start <= self._trimmed_to:
             return
         try:
