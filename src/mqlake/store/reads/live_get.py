@@ -20,6 +20,7 @@ from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.tag_filter import TagFilter
+from mqlake.store.reads.decode_ahead import Kept
 from mqlake.store.reads.live_result import LiveGetResult, Run, Skipped
 from mqlake.store.reads.read_ahead import ReadAhead
 from mqlake.store.reads.warm_up import WarmUp
@@ -38,6 +39,7 @@ class QueueReading:
 
     Args:
         most_entries: what one read goes through at most, whether they match or not.
+        kept: what is decoded ahead of all queues.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class QueueReading:
         wanted: Wanted,
         tags: TagFilter,
         most_entries: int,
+        kept: Kept,
     ) -> None:
         self._log, self._queues = log, queues
         self._wanted, self._tags = wanted, tags
@@ -55,7 +58,7 @@ class QueueReading:
         self._kernel = load()
         self._warm_up = WarmUp(log, queues, wanted, self._kernel)
         self._ahead = (
-            ReadAhead(log, queues, wanted, self._kernel)
+            ReadAhead(log, queues, wanted, self._kernel, kept)
             if tags.chooses_all and not wanted.by_code
             else None
         )

@@ -28,6 +28,7 @@ from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.queues.time_range import TimeRange
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 from mqlake.store.reads.arrivals import Arrivals
+from mqlake.store.reads.decode_ahead import Kept
 from mqlake.store.reads.live_get import QueueReading
 from mqlake.store.reads.live_queue import LiveQueue
 from mqlake.store.reads.live_result import LiveGetResult
@@ -75,6 +76,7 @@ class LiveReads(Lookups):
         self._most_bytes = live.settings.max_transfer_bytes_on_message_in_memory
         self.arrivals = Arrivals()
         live.dispatcher.arrived = self.arrivals
+        self._kept = Kept()
         self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
 
     # Queues
@@ -160,7 +162,7 @@ class LiveReads(Lookups):
         which = wanted(check_topic_name(topic), queue_id, chosen.codes(topic), crc=crc)
         most = self._live.settings.max_filter_message_size // ENTRY_SIZE
         decisive = chosen if exact else TagFilter(None)
-        return QueueReading(self._log, self._queues, which, decisive, most)
+        return QueueReading(self._log, self._queues, which, decisive, most, self._kept)
 
     def forget(self) -> None:
         """Forget what is known of queues: some were removed, and may be made anew."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mqlake.dispatch.decode import decode
 from mqlake.dispatch.kernel import Kernel
 from mqlake.formats.record import Record
+from mqlake.store.reads.decode_ahead import Stretch, to_arrow
 from mqlake.store.results import QueueRange, Status
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class Run(NamedTuple):
     sizes: Longs
     are_adjacent: bool = False
     """Whether each is known to begin where the one before it ends."""
+    stretch: Stretch | None = None
+    """What they are part of, where those behind them are known, too."""
+    first: int = 0
+    """The number of the first one in `stretch`."""
 
     def pieces(self) -> list[memoryview]:
         """Return the records' bytes, those of several in one piece where they lie so."""
@@ -105,11 +110,15 @@ class LiveGetResult:
     @cached_property
     def records(self) -> list[Record]:
         """The records, decoded."""
+        if len(self._runs) == 1 and (stretch := (run := self._runs[0]).stretch):
+            return stretch.records(run.buffer, run.first, run.first + len(run.at))
         return decode(*self._spans(), self._kernel) if self._runs else []
 
     def to_arrow(self) -> Any:  # pyarrow carries no types
         """Return a `pyarrow.RecordBatch` with the columns of `mqlake.dispatch.arrow.SCHEMA`."""
-        return _to_arrow()(*self._spans(), self._kernel)
+        if len(self._runs) == 1 and (stretch := (run := self._runs[0]).stretch):
+            return stretch.to_arrow(run.buffer, run.first, run.first + len(run.at))
+        return to_arrow()(*self._spans(), self._kernel)
 
     def _spans(self) -> tuple[Bytes, Longs, Longs]:
         """Return a buffer, and where in it the records are."""
@@ -119,11 +128,3 @@ class LiveGetResult:
         buffer = np.frombuffer(b"".join(self.raw), np.uint8)
         sizes = np.array([len(record) for record in self.raw], np.int64)
         return buffer, np.cumsum(sizes) - sizes, sizes
-
-
-@cache
-def _to_arrow() -> Callable[..., Any]:
-    # Not for who never asks for columns.
-    from mqlake.dispatch.messages import to_arrow
-
-    return to_arrow

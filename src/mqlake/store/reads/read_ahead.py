@@ -17,6 +17,7 @@ from mqlake.dispatch.queue_read import AT, SIZE, Limits, Part, Wanted
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.store.log.segments import CommitLog
+from mqlake.store.reads.decode_ahead import Kept, Stretch
 from mqlake.store.reads.live_result import Run
 
 if TYPE_CHECKING:
@@ -41,15 +42,22 @@ class _Known(NamedTuple):
     """As `at`."""
     sums: list[int]
     """Bytes of all messages before each, and of all."""
+    stretch: Stretch
 
 
 class ReadAhead:
     """What is known of a queue behind the last read. For queues that are read without a filter.
 
     No file is kept open for it, so that files that are deleted give back their room.
+
+    Args:
+        kept: what is decoded ahead of all queues.
     """
 
-    def __init__(self, log: CommitLog, queues: OwnedQueues, wanted: Wanted, kernel: Kernel) -> None:
+    def __init__(
+        self, log: CommitLog, queues: OwnedQueues, wanted: Wanted, kernel: Kernel, kept: Kept
+    ) -> None:
+        self._kept = kept
         self._log, self._queues, self._wanted, self._kernel = log, queues, wanted, kernel
         self._topic, self._queue_id = wanted.topic.decode(), wanted.queue_id
         self._known: _Known | None = None
@@ -103,7 +111,9 @@ class ReadAhead:
             np.frombuffer(place.view, np.uint8, place.end),
             known.at[start:stop],
             known.sizes[start:stop],
-            are_adjacent=known.starts[stop - 1] + last_size == begin + size,
+            known.starts[stop - 1] + last_size == begin + size,
+            known.stretch,
+            start,
         )
 
     def _count(self, offset: int, left: int) -> int:
@@ -129,4 +139,5 @@ class ReadAhead:
             return None
         at, sizes = rows[AT, : found.rows].copy(), rows[SIZE, : found.rows].copy()
         sums = list(accumulate(sizes.tolist(), initial=0))
-        return _Known(offset, base, at, sizes, at.tolist(), sums)
+        stretch = Stretch(at, sizes, self._kernel, self._kept)
+        return _Known(offset, base, at, sizes, at.tolist(), sums, stretch)
