@@ -20,7 +20,7 @@ from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.tag_filter import TagFilter
-from mqlake.store.reads.decode_ahead import Kept
+from mqlake.store.reads.columns_ahead import Kept
 from mqlake.store.reads.live_result import LiveGetResult, Run, Skipped
 from mqlake.store.reads.read_ahead import ReadAhead
 from mqlake.store.reads.warm_up import WarmUp
@@ -39,7 +39,7 @@ class QueueReading:
 
     Args:
         most_entries: what one read goes through at most, whether they match or not.
-        kept: what is decoded ahead of all queues.
+        kept: the columns of all queues that are made ahead.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.queues.time_range import TimeRange
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 from mqlake.store.reads.arrivals import Arrivals
-from mqlake.store.reads.decode_ahead import Kept
+from mqlake.store.reads.columns_ahead import Kept
 from mqlake.store.reads.live_get import QueueReading
 from mqlake.store.reads.live_queue import LiveQueue
 from mqlake.store.reads.live_result import LiveGetResult

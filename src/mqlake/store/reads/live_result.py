@@ -11,7 +11,7 @@ import numpy as np
 from mqlake.dispatch.decode import decode
 from mqlake.dispatch.kernel import Kernel
 from mqlake.formats.record import Record
-from mqlake.store.reads.decode_ahead import Stretch, to_arrow
+from mqlake.store.reads.columns_ahead import ColumnsAhead, to_arrow
 from mqlake.store.results import QueueRange, Status
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class Run(NamedTuple):
     sizes: Longs
     are_adjacent: bool = False
     """Whether each is known to begin where the one before it ends."""
-    stretch: Stretch | None = None
-    """What they are part of, where those behind them are known, too."""
+    columns: ColumnsAhead | None = None
+    """Of these and those behind, where they are known, too."""
     first: int = 0
-    """The number of the first one in `stretch`."""
+    """The number of the first one in `columns`."""
 
     def pieces(self) -> list[memoryview]:
         """Return the records' bytes, those of several in one piece where they lie so."""
@@ -110,14 +110,12 @@ class LiveGetResult:
     @cached_property
     def records(self) -> list[Record]:
         """The records, decoded."""
-        if len(self._runs) == 1 and (stretch := (run := self._runs[0]).stretch):
-            return stretch.records(run.buffer, run.first, run.first + len(run.at))
         return decode(*self._spans(), self._kernel) if self._runs else []
 
     def to_arrow(self) -> Any:  # pyarrow carries no types
         """Return a `pyarrow.RecordBatch` with the columns of `mqlake.dispatch.arrow.SCHEMA`."""
-        if len(self._runs) == 1 and (stretch := (run := self._runs[0]).stretch):
-            return stretch.to_arrow(run.buffer, run.first, run.first + len(run.at))
+        if len(self._runs) == 1 and (columns := (run := self._runs[0]).columns):
+            return columns.rows(run.buffer, run.first, run.first + len(run.at))
         return to_arrow()(*self._spans(), self._kernel)
 
     def _spans(self) -> tuple[Bytes, Longs, Longs]:

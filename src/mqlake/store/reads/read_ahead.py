@@ -17,7 +17,7 @@ from mqlake.dispatch.queue_read import AT, SIZE, Limits, Part, Wanted
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.store.log.segments import CommitLog
-from mqlake.store.reads.decode_ahead import Kept, Stretch
+from mqlake.store.reads.columns_ahead import ColumnsAhead, Kept
 from mqlake.store.reads.live_result import Run
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Known(NamedTuple):
     """As `at`."""
     sums: list[int]
     """Bytes of all messages before each, and of all."""
-    stretch: Stretch
+    columns: ColumnsAhead
 
 
 class ReadAhead:
@@ -51,7 +51,7 @@ class ReadAhead:
     No file is kept open for it, so that files that are deleted give back their room.
 
     Args:
-        kept: what is decoded ahead of all queues.
+        kept: the columns of all queues that are made ahead.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class ReadAhead:
             known.at[start:stop],
             known.sizes[start:stop],
             known.starts[stop - 1] + last_size == begin + size,
-            known.stretch,
+            known.columns,
             start,
         )
 
@@ -139,5 +139,5 @@ class ReadAhead:
             return None
         at, sizes = rows[AT, : found.rows].copy(), rows[SIZE, : found.rows].copy()
         sums = list(accumulate(sizes.tolist(), initial=0))
-        stretch = Stretch(at, sizes, self._kernel, self._kept)
-        return _Known(offset, base, at, sizes, at.tolist(), sums, stretch)
+        columns = ColumnsAhead(at, sizes, self._kernel, self._kept)
+        return _Known(offset, base, at, sizes, at.tolist(), sums, columns)
