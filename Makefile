@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+NEWEST := build/newest-spark
 
-.PHONY: help env demo test lint format cluster-test nightly bench lock clean
+.PHONY: help env demo test lint format cluster-test newest-spark-test nightly bench lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +34,12 @@ format: $(STAMP)  ## put the code into the project's style
 
 cluster-test: $(STAMP)  ## jobs, Spark source and sink on a cluster of two workers, one of which is killed
 	CLUSTER_TEST_MIB=512 $(BIN)/pytest -n 0 tests/spark/test_cluster.py tests/spark/test_cluster_jobs.py
+
+newest-spark-test: $(STAMP)  ## the tests of Spark with the newest PySpark instead of the pinned one
+	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)
+	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
+	$(NEWEST)/bin/python -m mqlake.spark.cds
+	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark tests/follow
 
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.hostile --nightly

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import (
+    follow_memory,
     java,
     kafka,
     kafka_source,
@@ -37,6 +38,7 @@ MEASURES = {
     "key_lookup": key_lookup.measure,
     "startup": startup.measure,
     "memory": memory.measure,
+    "follow_memory": follow_memory.measure,
     "kafka_recover": kafka.measure_recovery,
     "kafka_cold_start": kafka.measure_cold_start,
     "kafka_verify": kafka.measure_verification,
