@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from mqlake.spark.follow.follow import follow
@@ -29,7 +32,10 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = int(time.time() // DAY) if arguments.seed is None else arguments.seed
     formats = [Format(arguments.format)] if arguments.format else FORMATS
-    outcomes = [_run(format_, arguments.kills, seed) for format_ in formats]
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(len(formats), spawn) as side_by_side:
+        run = partial(_run, kills=arguments.kills, seed=seed)
+        outcomes = list(side_by_side.map(run, formats))
     if arguments.nightly:
         page.write(outcomes, seed)
     for outcome in outcomes:

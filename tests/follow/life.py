@@ -79,7 +79,7 @@ class Mortal:
         """Let the end come, too, where there is nothing more to commit."""
         if self._idle is not None:
             self._idle.cancel()
-        self._idle = _in(4 * LATEST)
+        self._idle = _in(2 * LATEST)
 
 
 def _in(seconds: float) -> threading.Timer:
