@@ -5,17 +5,12 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import sys
-import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 
-from mqlake.spark.follow.follow import follow
 from mqlake.spark.follow.options import Format
-from mqlake.spark.session import open_session
-from tests.follow import killing, page
-from tests.follow.life import options
+from tests.follow import nightly, page
 
 NIGHTLY = 500
 DAY = 86_400
@@ -34,31 +29,13 @@ def main() -> int:
     formats = [Format(arguments.format)] if arguments.format else FORMATS
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(len(formats), spawn) as side_by_side:
-        run = partial(_run, kills=arguments.kills, seed=seed)
+        run = partial(nightly.run, kills=arguments.kills, seed=seed)
         outcomes = list(side_by_side.map(run, formats))
     if arguments.nightly:
         page.write(outcomes, seed)
     for outcome in outcomes:
         print(outcome)
     return 1 if any(outcome.violations for outcome in outcomes) else 0
-
-
-def _run(format_: Format, kills: int, seed: int) -> killing.Outcome:
-    with tempfile.TemporaryDirectory() as scratch:
-        return killing.run(Path(scratch), format_, kills, seed, _finish, _tell)
-
-
-def _finish(store: Path, format_: Format, out: Path) -> None:
-    with open_session("local[2]") as session:
-        follow(session, options(store, format_, out, once=True))
-
-
-def _tell(outcome: killing.Outcome) -> None:
-    print(
-        f"{outcome.format}: {outcome.kills:,} kills, {outcome.growths:,} lives that committed,"
-        f" {outcome.violations} violations",
-        file=sys.stderr,
-    )
 
 
 if __name__ == "__main__":
