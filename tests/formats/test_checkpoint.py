@@ -55,7 +55,10 @@ def test_short_files_are_refused(size: int) -> None:
 
 
 RESUME = checkpoint.ResumePoint(
-    Dialect.V5_3, 1 << 40, 1 << 39, -1, 0, 20261120203016976, 1000, IndexHeader(1, 2, 3, 4, 5, 6)
+    *(Dialect.V5_3, 1 << 40, 1 << 39, -1, 0, 20261120203016976, 1000),
+    IndexHeader(1, 2, 3, 4, 5, 6),
+    1 << 33,
+    1 << 32,
 )
 
 
@@ -69,7 +72,7 @@ def test_a_resume_point_lies_behind_rocketmqs_fields(dialect: Dialect) -> None:
     assert not data[512:].strip(b"\0")
 
 
-@pytest.mark.parametrize("at", [0, 47, 48, 60, 139])
+@pytest.mark.parametrize("at", [0, 47, 48, 60, 139, 147, 155])
 def test_a_resume_point_of_which_a_byte_is_wrong_is_none(at: int) -> None:
     data = bytearray(checkpoint.encode(Checkpoint(1), Dialect.V5_5, RESUME))
     data[at] ^= 4
@@ -77,6 +80,6 @@ def test_a_resume_point_of_which_a_byte_is_wrong_is_none(at: int) -> None:
     assert checkpoint.decode_resume(data) is None
 
 
-@pytest.mark.parametrize("data", [b"", bytes(139), bytes(4096), b"\xff" * 4096])
+@pytest.mark.parametrize("data", [b"", bytes(155), bytes(4096), b"\xff" * 4096])
 def test_without_a_resume_point_there_is_none(data: bytes) -> None:
     assert checkpoint.decode_resume(data) is None

@@ -16,6 +16,7 @@ from mqlake.formats import checkpoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
 from mqlake.store.append.message import Message
+from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.recovery import recovery
 from mqlake.store.recovery.abort_mark import mark_closed
@@ -201,23 +202,24 @@ def _drop(path: Path, name: str) -> None:
     shutil.rmtree(path / name) if (path / name).is_dir() else (path / name).unlink()
 
 
+def _files(place: Path) -> list[Path]:
+    return [file for file in (place, *place.rglob("*")) if file.is_file()]
+
+
 def _cut(path: Path, name: str) -> None:
-    for file in (path / name).rglob("*"):
-        if file.is_file():
-            os.truncate(file, 0)
+    for file in _files(path / name):
+        os.truncate(file, 0)
 
 
 def _zero(path: Path, name: str) -> None:
-    for file in (path / name).rglob("*"):
-        if file.is_file():
-            file.write_bytes(bytes(file.stat().st_size))
+    for file in _files(path / name):
+        file.write_bytes(bytes(file.stat().st_size))
 
 
 def _scribble(path: Path, name: str) -> None:
     dice = random.Random(name)
-    for file in (path / name).rglob("*"):
-        if file.is_file():
-            file.write_bytes(dice.randbytes(file.stat().st_size))
+    for file in _files(path / name):
+        file.write_bytes(dice.randbytes(file.stat().st_size))
 
 
 @pytest.mark.parametrize("harm", [_drop, _cut, _zero, _scribble])
@@ -230,6 +232,61 @@ def test_harm_to_derived_files_is_mended_from_the_log(
     open_store(killed, SMALL)
 
     assert require_whole(killed, SMALL) == 300
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Path:
+    """A store of a process that stopped cleanly: nothing is behind the checkpoint."""
+    with BlockingMessageStore.open(tmp_path, SMALL) as store:
+        store.put_many(messages(300))
+    return tmp_path
+
+
+LOST = [
+    "consumequeue",
+    "index",
+    "consumequeue/Topic1/2",
+    f"consumequeue/Topic0/1/{400:020d}",
+]
+FIRST = f"consumequeue/Topic0/1/{0:020d}"
+
+
+@pytest.mark.parametrize(
+    ("harm", "name"),
+    [*((harm, name) for harm in (_drop, _cut, _zero, _scribble) for name in LOST), (_drop, FIRST)],
+)
+def test_harm_to_derived_files_is_seen_where_no_message_came_since(
+    harm: Callable[[Path, str], None], name: str, stopped: Path
+) -> None:
+    assert (stopped / name).exists()
+    harm(stopped, name)
+
+    found = open_store(stopped, SMALL)
+
+    assert require_whole(stopped, SMALL) == 300
+    found.queues.close()
+    assert not open_store(stopped, SMALL).report.is_rebuilt
+
+
+def test_a_queue_file_that_was_lost_between_others(stopped: Path) -> None:
+    with BlockingMessageStore.open(stopped, SMALL) as store:
+        store.put_many(messages(600, seed=1))
+    (stopped / f"consumequeue/Topic0/1/{400:020d}").unlink()
+
+    assert open_store(stopped, SMALL).report.is_rebuilt
+
+    assert require_whole(stopped, SMALL) == 900
+
+
+def test_offsets_go_on_where_queues_were_lost(stopped: Path) -> None:
+    with BlockingMessageStore.open(stopped, SMALL) as store:
+        ends = {queue: store.queue("Topic0", queue).max_offset for queue in store.queues("Topic0")}
+    shutil.rmtree(stopped / "consumequeue")
+
+    with BlockingMessageStore.open(stopped, SMALL) as store:
+        for queue, end in ends.items():
+            result = store.put(Message("Topic0", b"next", queue_id=queue))
+            assert result.queue_offset == end > 0
 
 
 @pytest.mark.parametrize("harm", [b"", bytes(4096), b"?" * 4096])

@@ -35,6 +35,8 @@ _RESUME = Struct(
     "q"  # name of the last index file, as a number; 0 for none
     "i"  # hash slots of that file
     f"{HEADER.size}s"  # its header
+    "q"  # max offsets of all queues
+    "q"  # where their files start
 )
 _SEAL = Struct(">I")
 _RESUME_AT, _SEAL_AT = _FIELDS.size, _FIELDS.size + _RESUME.size
@@ -65,6 +67,8 @@ class ResumePoint(NamedTuple):
         index_name: the last index file's name, as a number; 0 for none.
         index_slots: how many hash slots that file has.
         index_header: what is in that file.
+        queue_ends: the sum of the max offsets of all queues.
+        queue_starts: the sum of the queue offsets at which their files start.
     """
 
     dialect: Dialect
@@ -75,6 +79,8 @@ class ResumePoint(NamedTuple):
     index_name: int
     index_slots: int
     index_header: IndexHeader
+    queue_ends: int
+    queue_starts: int
 
 
 def decode(data: bytes | memoryview) -> Checkpoint:
@@ -95,14 +101,12 @@ def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
     (seal,) = _SEAL.unpack_from(data, _SEAL_AT)
     if seal != zlib.crc32(data[:_SEAL_AT]):
         return None
-    number, position, last, queued, queued_time, name, slots, header = _RESUME.unpack_from(
-        data, _RESUME_AT
-    )
+    number, *offsets, name, slots, header, ends, starts = _RESUME.unpack_from(data, _RESUME_AT)
     dialect = next((dialect for dialect in Dialect if _number(dialect) == number), None)
     if dialect is None:
         return None
-    header = IndexHeader(*HEADER.unpack(header))
-    return ResumePoint(dialect, position, last, queued, queued_time, name, slots, header)
+    index_header = IndexHeader(*HEADER.unpack(header))
+    return ResumePoint(dialect, *offsets, name, slots, index_header, ends, starts)
 
 
 def _number(dialect: Dialect) -> int:
@@ -121,6 +125,6 @@ def encode(
     data = _FIELDS.pack(*fields)
     if resume is not None:
         header = HEADER.pack(*resume.index_header)
-        data += _RESUME.pack(_number(resume.dialect), *resume[1:-1], header)
+        data += _RESUME.pack(_number(resume.dialect), *resume[1:-3], header, *resume[-2:])
         data += _SEAL.pack(zlib.crc32(data))
     return data.ljust(SIZE, b"\0")

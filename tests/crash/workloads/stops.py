@@ -117,3 +117,38 @@ def _larger(s: Session):
     import msgspec
 
     return msgspec.structs.replace(s.settings, mapped_file_size_commit_log=8192)
+
+
+@workload(mapped_file_size_consume_queue=40)
+def queue_lost(s: Session) -> None:
+    """Somebody removes a queue of a store that is stopped: it is derived from the log again."""
+    for number in range(10):
+        s.put(queue_id=number % 2)
+    s.stop()
+    _lose(s, "consumequeue/orders/0")
+    s.start()
+    s.put()
+    s.kill()
+    s.put()
+    s.tick()
+
+
+@workload(SYNC, mapped_file_size_consume_queue=400)
+def queues_lost(s: Session) -> None:
+    for number in range(60):
+        s.put(queue_id=number % 2)
+    s.disk.abandon()
+    _lose(s, "consumequeue/orders/1")
+    _lose(s, "consumequeue/orders/0")
+    s.start()
+    s.put(queue_id=1)
+    s.kill()
+    s.put(queue_id=0)
+
+
+def _lose(s: Session, path: str) -> None:
+    for name in s.disk.names(path):
+        s.disk.remove(f"{path}/{name}")
+    s.disk.remove_directory(path)
+    s.disk.sync_directory(path.rpartition("/")[0])
+    s.disk.sync_directory("consumequeue")

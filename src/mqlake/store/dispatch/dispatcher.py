@@ -81,6 +81,10 @@ class Dispatcher:
         self._kernel = load()
         self._queues: list[OwnedQueue | None] = []
 
+    def queue_sums(self) -> tuple[int, int]:
+        """Return the sums, over all queues, of max offsets, and of where their files start."""
+        return self._all_queues.sums()
+
     def run(self, limit: int) -> int:
         """Dispatch all records before `limit`, at which one ends; return how many.
 

@@ -72,6 +72,11 @@ class OwnedQueues:
         """Return (topic, queue id) of each queue that has files, sorted."""
         return sorted(key for key, queue in self._queues.items() if queue.bases)
 
+    def sums(self) -> tuple[int, int]:
+        """Return the sums, over all queues, of the queue offsets at which they end and start."""
+        queues = list(self)
+        return sum(queue.end for queue in queues), sum(queue.first for queue in queues)
+
     def __iter__(self) -> Iterator[OwnedQueue]:
         return iter(list(self._queues.values()))
 

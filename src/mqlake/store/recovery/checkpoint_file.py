@@ -18,6 +18,8 @@ from mqlake.store.dispatch.dispatcher import Dispatcher, Last
 from mqlake.store.index.owned_index import IndexState, OwnedIndex
 from mqlake.store.snapshot import CHECKPOINT_NAME
 
+_MORE_THAN_ANY = (1 << 63) - 1
+
 
 class Reached(NamedTuple):
     """How far a store is at one moment: what a checkpoint says once all of it is on the disk."""
@@ -26,12 +28,18 @@ class Reached(NamedTuple):
     last_record: Last
     last_queued: Last
     index_state: IndexState
+    queue_ends: int
+    queue_starts: int
 
 
 def reached(dispatcher: Dispatcher, index: OwnedIndex) -> Reached:
     """Return how far dispatch is."""
     return Reached(
-        dispatcher.position, dispatcher.last_record, dispatcher.last_queued, index.state()
+        dispatcher.position,
+        dispatcher.last_record,
+        dispatcher.last_queued,
+        index.state(),
+        *dispatcher.queue_sums(),
     )
 
 
@@ -64,11 +72,24 @@ class CheckpointFile:
         Raises:
             DiskError: the disk failed.
         """
-        data = checkpoint.encode(
-            self._fields(reached, is_clean_stop=is_clean_stop), self.dialect, self._resume(reached)
-        )
+        fields = self._fields(reached, is_clean_stop=is_clean_stop)
+        self._write(checkpoint.encode(fields, self.dialect, self._resume(reached)))
+        self.position = reached.position
+
+    def distrust_queues(self) -> None:
+        """Let the next start derive all queues again, whatever it finds of them.
+
+        Returns once that is on the disk. Does nothing where there is no resume point.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        if self.resume is not None:
+            point = self.resume._replace(queue_ends=_MORE_THAN_ANY)
+            self._write(checkpoint.encode(self.found, self.dialect, point))
+
+    def _write(self, data: bytes) -> None:
         if data == self._data:
-            self.position = reached.position
             return
         if len(self._data) != checkpoint.SIZE:
             file = create_file(self._directory, CHECKPOINT_NAME, checkpoint.SIZE)
@@ -80,7 +101,6 @@ class CheckpointFile:
         finally:
             file.close()
         self._data = data
-        self.position = reached.position
 
     def _resume(self, reached: Reached) -> ResumePoint:
         return ResumePoint(
@@ -92,6 +112,8 @@ class CheckpointFile:
             int(reached.index_state.name or 0),
             reached.index_state.slots,
             reached.index_state.header,
+            reached.queue_ends,
+            reached.queue_starts,
         )
 
     def _fields(self, reached: Reached, *, is_clean_stop: bool) -> Checkpoint:

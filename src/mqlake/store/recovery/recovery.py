@@ -177,12 +177,13 @@ class _Recovery:
         synced = self._point.position if self._point else 0
         with self._syncing(start, synced):
             fault = self._dispatch(dispatcher, indexing)
-        end, is_broken = dispatcher.position, judge.is_broken
+        end = dispatcher.position
+        judge.settle()
+        is_broken = judge.is_broken or self._lacks_queues(judge)
         if is_broken:
-            judge = self._derive_queues_again(dispatcher)
+            self._derive_queues_again(dispatcher)
         offsets = QueueOffsets()
         for queue in queues:
-            judge.settle(queue)
             offsets.set(queue.topic, queue.queue_id, queue.end)
         queues.end_before = None
         queues.min_physical_offset = log.min_offset
@@ -305,8 +306,20 @@ class _Recovery:
                 self._progress(step.end - start, limit - start)
         raise AssertionError("a log without an end")
 
-    def _derive_queues_again(self, dispatcher: Dispatcher) -> QueueRecovery:
+    def _lacks_queues(self, judge: QueueRecovery) -> bool:
+        """Say whether queue files are gone that were there at the checkpoint."""
+        point = self._point
+        if point is None:
+            return False
+        # Before a crash, retention may have removed the first ones since.
+        return judge.ends < point.queue_ends or (
+            self._is_clean and judge.starts > point.queue_starts
+        )
+
+    def _derive_queues_again(self, dispatcher: Dispatcher) -> None:
         """Write all queue entries of the log, behind damage too."""
+        # A power cut from here on may leave some of it: nothing of that may be believed.
+        self._checkpoint.distrust_queues()
         end, dispatcher.position = dispatcher.position, self._log.min_offset
         judge = QueueRecovery(self._queues, self._log, self._log.min_offset)
         while True:
@@ -317,7 +330,7 @@ class _Recovery:
             stop = min(segment.end, end)
             dispatcher.position = search(self._log, segment, dispatcher.position + 1, stop)
         dispatcher.position = end
-        return judge
+        judge.settle()
 
 
 def _steps(dispatcher: Dispatcher, limit: int) -> Iterator[Step]:

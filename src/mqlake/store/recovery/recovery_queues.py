@@ -34,12 +34,15 @@ class QueueRecovery:
 
     Attributes:
         is_broken: a queue lacks entries of records before `start`.
+        ends, starts: once settled, the sums of the queue offsets at which the queues ended at
+            `start`, and at which they start.
     """
 
     def __init__(
         self, queues: OwnedQueues, log: CommitLog, start: int, kept: int | None = None
     ) -> None:
         self.is_broken = False
+        self.ends = self.starts = 0
         self._queues, self._log, self._start = queues, log, start
         self._kept = start if kept is None else kept
         queues.end_before = self.end_before
@@ -59,8 +62,19 @@ class QueueRecovery:
             queue.remove_file(base)
         # Trimmed, but a file came back; or one was lost.
         gaps = [base for base in gaps if base in queue.bases]
+        self.is_broken |= any(self._is_in_log(queue, base) for base in gaps)
         for base in [base for base in queue.bases if gaps and base < gaps[-1]]:
             queue.remove_file(base)
+
+    def _is_in_log(self, queue: OwnedQueue, gap: int) -> bool:
+        """Say whether the file before a gap has a record that is still there: it was not trimmed.
+
+        Args:
+            gap: base of the file behind the gap.
+        """
+        before = max(base for base in queue.bases if base < gap)
+        entry = queue.entry((before + self._queues.file_size) // ENTRY_SIZE - 1)
+        return entry is not None and entry.physical_offset >= self._log.min_offset
 
     def _is_kept(self, queue: OwnedQueue, base: int) -> bool:
         """Say whether a file has entries that were on the disk when the checkpoint was written."""
@@ -71,6 +85,7 @@ class QueueRecovery:
 
     def end_before(self, queue: OwnedQueue, first: int) -> int:
         """Return where a queue ends whose next record in the log has queue offset `first`."""
+        self.ends += first
         if first == 0 or self._is_true(queue, first - 1) or self._begins_at(queue, first):
             return first
         if self._start > self._log.min_offset:
@@ -88,13 +103,16 @@ class QueueRecovery:
         places = range(queue.first, first)
         return bool(places) and all(queue.entry(place) == BLANK_ENTRY for place in places)
 
-    def settle(self, queue: OwnedQueue) -> None:
-        """Find the end of a queue that got no record; clear what is behind it, if anything is."""
-        written = queue.written_end()
-        if queue.end == UNKNOWN:
-            queue.end = self.find_end(queue, written)
-        if written > queue.end or len(queue.bases) > 1:
-            queue.end_at(queue.end)
+    def settle(self) -> None:
+        """Find the ends of queues that got no record; clear what is behind any end."""
+        for queue in self._queues:
+            written = queue.written_end()
+            if queue.end == UNKNOWN:
+                queue.end = self.find_end(queue, written)
+                self.ends += queue.end
+            if written > queue.end or len(queue.bases) > 1:
+                queue.end_at(queue.end)
+            self.starts += queue.first
 
     def find_end(self, queue: OwnedQueue, written: int) -> int:
         """Return the queue offset behind the last entry that can be believed.
