@@ -101,12 +101,11 @@ def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
     (seal,) = _SEAL.unpack_from(data, _SEAL_AT)
     if seal != zlib.crc32(data[:_SEAL_AT]):
         return None
-    number, *offsets, name, slots, header, ends, starts = _RESUME.unpack_from(data, _RESUME_AT)
+    number, *places, header, ends, starts = _RESUME.unpack_from(data, _RESUME_AT)
     dialect = next((dialect for dialect in Dialect if _number(dialect) == number), None)
     if dialect is None:
         return None
-    index_header = IndexHeader(*HEADER.unpack(header))
-    return ResumePoint(dialect, *offsets, name, slots, index_header, ends, starts)
+    return ResumePoint._make((dialect, *places, IndexHeader(*HEADER.unpack(header)), ends, starts))
 
 
 def _number(dialect: Dialect) -> int:
