@@ -7,7 +7,7 @@ it, in both directions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from mqlake.formats import sys_flag, timer_checkpoint
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC, QueueEntry
@@ -158,5 +158,12 @@ def check_reads(store: OwnedStore, log: Log) -> None:
             expected.setdefault(found.queue, []).append(found)
     for queue, records in expected.items():
         first = records[0].record.queue_offset
-        got = store.reads.get(*queue, first, 1000, max_bytes=1 << 20).records
-        require(list(got) == [found.record for found in records], f"{queue}: reads differ")
+        got = list(_pulled(store, queue, first))
+        require(got == [found.record for found in records], f"{queue}: reads differ")
+
+
+def _pulled(store: OwnedStore, queue: Queue, offset: int) -> Iterator[Record]:
+    """Yield what a consumer gets that pulls a queue step by step."""
+    while result := store.reads.get(*queue, offset, 1000, max_bytes=1 << 20):
+        yield from result.records
+        offset = result.next_offset
