@@ -31,6 +31,7 @@ class Session:
 
     Attributes:
         history: all bytes that were ever a record at a physical offset.
+        has_lost_files: somebody has removed some since the store was opened.
     """
 
     def __init__(self, disk: RecordedDisk, clock: ManualClock, settings: StoreSettings) -> None:
@@ -40,6 +41,7 @@ class Session:
         self._durable: set[int] = set()
         self.consumed = 0
         self._bodies = 0
+        self.has_lost_files = False
         self.store = self._open()
 
     def _open(self) -> OwnedStore:
@@ -182,6 +184,16 @@ class Session:
         """Open the store again."""
         self.clock.forward(1000)
         self.store = self._open()
+        self.has_lost_files = False
+
+    def lose(self, path: str) -> None:
+        """Let somebody remove a directory of files that the store, which is not open, needs."""
+        self.has_lost_files = True
+        for name in self.disk.names(path):
+            self.disk.remove(f"{path}/{name}")
+        self.disk.remove_directory(path)
+        self.disk.sync_directory(path.rpartition("/")[0])
+        self.disk.sync_directory("consumequeue")
 
     def restart(self) -> None:
         """Stop cleanly, and start."""

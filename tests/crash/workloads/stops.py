@@ -125,7 +125,7 @@ def queue_lost(s: Session) -> None:
     for number in range(10):
         s.put(queue_id=number % 2)
     s.stop()
-    _lose(s, "consumequeue/orders/0")
+    s.lose("consumequeue/orders/0")
     s.start()
     s.put()
     s.kill()
@@ -138,17 +138,9 @@ def queues_lost(s: Session) -> None:
     for number in range(60):
         s.put(queue_id=number % 2)
     s.disk.abandon()
-    _lose(s, "consumequeue/orders/1")
-    _lose(s, "consumequeue/orders/0")
+    s.lose("consumequeue/orders/1")
+    s.lose("consumequeue/orders/0")
     s.start()
     s.put(queue_id=1)
     s.kill()
     s.put(queue_id=0)
-
-
-def _lose(s: Session, path: str) -> None:
-    for name in s.disk.names(path):
-        s.disk.remove(f"{path}/{name}")
-    s.disk.remove_directory(path)
-    s.disk.sync_directory(path.rpartition("/")[0])
-    s.disk.sync_directory("consumequeue")
