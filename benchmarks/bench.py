@@ -127,6 +127,13 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def mqlake() -> str:
+    """Return the path of the command that is installed beside this Python."""
+    program = shutil.which("mqlake", path=Path(sys.executable).parent)
+    assert program is not None, "mqlake is not installed beside this Python"
+    return program
+
+
 def say(text: str) -> None:
     """Tell the person who waits what goes on."""
     print(text, file=sys.stderr, flush=True)

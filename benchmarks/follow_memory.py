@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 
-from benchmarks.bench import Bench, remove
+from benchmarks.bench import Bench, mqlake, remove
 from benchmarks.memory import INTERVAL, SMALLEST, peak_memory
 from benchmarks.results import Bar, Section, Series
 
@@ -43,14 +40,12 @@ def measure(bench: Bench) -> Section:
 
 def _watch(bench: Bench, segments: int) -> list[tuple[str, int]]:
     store, out = bench.store(1024, segments=segments), bench.directory / "table"
-    program = shutil.which("mqlake", path=Path(sys.executable).parent)
-    assert program is not None
-    arguments = [
-        *("follow", store.path, "--to", "delta", "--out", out, "--once"),
+    command = [
+        *(mqlake(), "follow", store.path, "--to", "delta", "--out", out, "--once"),
         *("--max-offsets-per-trigger", BATCH, "--no-progress"),
     ]
     try:
-        with subprocess.Popen([program, *map(str, arguments)]) as follow:
+        with subprocess.Popen([*map(str, command)]) as follow:
             peaks = peak_memory(follow.pid, follow.wait)
         if follow.returncode:
             raise RuntimeError(f"mqlake follow ended with {follow.returncode}")

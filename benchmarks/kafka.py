@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tests.peer import kafka_broker
 from tests.peer.java_build import build
 
-from benchmarks.bench import Bench, interleave, remove, say, seconds
+from benchmarks.bench import Bench, interleave, mqlake, remove, say, seconds
 from benchmarks.kafka_log import INTERVAL, Segment, write_segment
 from benchmarks.peer import Peer
 from benchmarks.results import Bar, Section, Series
@@ -155,10 +153,8 @@ def _java_program(segment: Segment) -> list[str]:
 
 
 def _mqlake_program(segment: Segment) -> list[str]:
-    program = shutil.which("mqlake", path=Path(sys.executable).parent)
-    assert program is not None, "mqlake is not installed beside this Python"
     options = ["--index-interval-bytes", str(INTERVAL)]
-    return [program, "kafka", "recover", str(segment.log), *options]
+    return [mqlake(), "kafka", "recover", str(segment.log), *options]
 
 
 def _warm(segment: Segment) -> None:

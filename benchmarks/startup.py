@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 from tests import golden
 
-from benchmarks.bench import Bench, interleave, remove, seconds
+from benchmarks.bench import Bench, interleave, mqlake, remove, seconds
 from benchmarks.results import Bar, Section, Series
 
 STORE = "rmq5-clean"
@@ -49,9 +47,7 @@ def measure(bench: Bench) -> Section:
 
 
 def _timed(words: tuple[object, ...], output: Path) -> Callable[[], dict[str, Any]]:
-    program = shutil.which("mqlake", path=Path(sys.executable).parent)
-    assert program is not None, "mqlake is not installed beside this Python"
-    command = [program, *map(str, words)]
+    command = [mqlake(), *map(str, words)]
 
     def run() -> dict[str, Any]:
         remove(output)

@@ -193,7 +193,6 @@ class Session:
             self.disk.remove(f"{path}/{name}")
         self.disk.remove_directory(path)
         self.disk.sync_directory(path.rpartition("/")[0])
-        self.disk.sync_directory("consumequeue")
 
     def restart(self) -> None:
         """Stop cleanly, and start."""
