@@ -18,6 +18,7 @@ from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.recovery import recovery
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
@@ -276,6 +277,39 @@ def test_a_queue_file_that_was_lost_between_others(stopped: Path) -> None:
     assert open_store(stopped, SMALL).report.is_rebuilt
 
     assert require_whole(stopped, SMALL) == 900
+
+
+def test_a_queue_file_that_was_lost_between_others_after_a_crash(stopped: Path) -> None:
+    with BlockingMessageStore.open(stopped, SMALL) as store:
+        store.put_many(messages(600, seed=1))
+    open_store(stopped, SMALL).queues.close()
+    (stopped / f"consumequeue/Topic0/1/{400:020d}").unlink()
+
+    found = open_store(stopped, SMALL)
+
+    assert (found.report.is_clean, found.report.is_rebuilt) == (False, True)
+    assert require_whole(stopped, SMALL) == 900
+
+
+def test_queues_that_were_being_derived_again_are_not_believed(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: OwnedQueues) -> None:
+        raise DiskError("power cut")
+
+    shutil.rmtree(stopped / "consumequeue")
+    with monkeypatch.context() as patched:
+        patched.setattr(OwnedQueues, "sync", fail)
+        with pytest.raises(DiskError):
+            open_store(stopped, SMALL)
+    file = stopped / FIRST
+    data = file.read_bytes()
+    file.write_bytes(data[:40] + bytes(100) + data[140:])  # a page that did not reach the disk
+
+    assert open_store(stopped, SMALL).report.is_rebuilt
+
+    assert require_whole(stopped, SMALL) == 300
+    assert not open_store(stopped, SMALL).report.is_rebuilt
 
 
 def test_offsets_go_on_where_queues_were_lost(stopped: Path) -> None:
