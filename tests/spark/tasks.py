@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import signal
 import socket
@@ -57,6 +58,11 @@ def write_piece(job: tuple[str, int, str]) -> int:
 
 def environment(name: str) -> str | None:
     return os.environ.get(name)
+
+
+def place_of(module: str) -> str | None:
+    """Return the file that a worker imports a module from."""
+    return importlib.import_module(module).__file__
 
 
 def loaded(module: str) -> bool:

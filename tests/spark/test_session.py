@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 from mqlake.errors import JobError
@@ -79,9 +80,10 @@ from mqlake.spark.session import open_session
 from tests.spark import tasks
 with open_session("local[2]", settings={"spark.log.level": "INFO"}) as session:
     results = session.engine.run(tasks.double, [1, 2, 3], "double")
+    places = session.engine.run(tasks.place_of, ["pyspark", "tests"], "look at the path")
     rows = session.spark.sql("select 1").count()
     modes = [path.stat().st_mode & 0o777 for path in Path(tempfile.gettempdir()).glob("mqlake-*")]
-print(json.dumps([results, rows, modes]))
+print(json.dumps([results, rows, modes, places]))
 """
 FOR_ANOTHER_SPARK = {
     "SPARK_HOME": "/nonexistent/spark",
@@ -95,14 +97,19 @@ FOR_ANOTHER_SPARK = {
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_a_session_is_quiet_private_and_leaves_nothing(tmp_path: Path) -> None:
-    """Settings for another Spark do not matter; all that this one says is in the log asked for."""
+    """Settings for another Spark do not matter; all that this one says is in the log asked for.
+
+    Workers import the PySpark that is installed, not Spark's zip of it, and what PYTHONPATH names.
+    """
     log = tmp_path / "spark.log"
     own = {"PYTHONWARNINGS": "error", "MQLAKE_SPARK_LOG": str(log)}
 
     done = run(USUAL, tmp_path, **FOR_ANOTHER_SPARK, **own)
 
     assert done.stderr == ""
-    assert json.loads(done.stdout) == [[2, 4, 6], 1, [0o700]]
+    *rest, places = json.loads(done.stdout)
+    assert rest == [[2, 4, 6], 1, [0o700]]
+    assert places == [pyspark.__file__, str(ROOT / "tests" / "__init__.py")]
     assert "Running Spark version" in log.read_text()
     assert list((tmp_path / "work").iterdir()) == []
     assert eventually(lambda: list((tmp_path / "tmp").iterdir()) == [])

@@ -1,4 +1,4 @@
-"""The session whose classes `mqlake.spark.cds` archives: tasks, a DataFrame, a query."""
+"""The session whose classes `mqlake.spark.cds` archives: tasks, a DataFrame, SQL, a follow."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from mqlake.spark.driver import wait_until_ended
+from mqlake.spark.follow.follow import follow
+from mqlake.spark.follow.options import STATE, FollowOptions, Format
 from mqlake.spark.launch import QUICK_START
-from mqlake.spark.session import open_session
+from mqlake.spark.session import Session, open_session
+from mqlake.store import BlockingMessageStore, Message
+
+SMALL = {"mappedFileSizeCommitLog": 1 << 16, "maxHashSlotNum": 16, "maxIndexNum": 64}
 
 
 def double(number: int) -> int:
     """Return twice the number: a task."""
     return 2 * number
+
+
+def _follow(session: Session, scratch: Path) -> None:
+    """Run a streaming query, which needs more classes than all else."""
+    with BlockingMessageStore.open(scratch / "store", SMALL) as store:
+        store.put(Message("topic", b"body"))
+    out = scratch / "table"
+    state = out / STATE / "checkpoint"
+    wanted = FollowOptions(
+        format=Format.PARQUET, store=scratch / "store", out=out, checkpoint=state, once=True
+    )
+    follow(session, wanted)
 
 
 def main(archive: Path) -> None:
@@ -32,6 +49,7 @@ def main(archive: Path) -> None:
         )
         spark.sql(query).collect()
         spark.sql(query).toArrow()
+        _follow(session, archive.parent)
     wait_until_ended()
 
 

@@ -25,6 +25,8 @@ from mqlake.spark.quiet import no_word_on_pandas
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
 """The JVM hands tasks out and takes results in; what is heavy runs in Python."""
 
+WORKER_PYTHON = Path(__file__).with_name("worker_python")
+
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 IMPORTED_LATER = "pyspark.testing.utils"
@@ -55,12 +57,22 @@ def embedded_environment(java: Java) -> dict[str, str | None]:
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LAUNCHER_OPTS": " ".join(QUICK_START),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **_python(),
         "SPARK_CONF_DIR": None,
         "SPARK_LOCAL_DIRS": None,
         "PYSPARK_SUBMIT_ARGS": None,
         "SPARK_REMOTE": None,
+    }
+
+
+def _python() -> dict[str, str | None]:
+    """Return what makes Spark's Python processes start with the PySpark that is installed."""
+    python = str(WORKER_PYTHON) if os.access(WORKER_PYTHON, os.X_OK) else sys.executable
+    return {
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        "MQLAKE_PYTHON": sys.executable,
+        "MQLAKE_PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
 
 
