@@ -23,6 +23,9 @@ from mqlake.store.log.torn_records import first_torn
 
 _WINDOW = 2 << 20
 
+_FIRST_WINDOW = 16 << 10
+"""Enough for what a tick brings, and for a store that is only looked at."""
+
 
 class Step(NamedTuple):
     """What one window of the log had.
@@ -57,7 +60,7 @@ class LogSteps:
         self._log = log
         self._delay_levels = np.array(delay_levels, np.int64)
         self._index_tags, self._across_gaps = index_tags, across_gaps
-        self._buffers, self._others = Buffers(_WINDOW), Buffers(_WINDOW)
+        self._buffers, self._others = Buffers(_FIRST_WINDOW), Buffers(_FIRST_WINDOW)
         self._kernel = load()
 
     def step(self, start: int, limit: int, *, check: bool = False) -> Step:
@@ -74,6 +77,8 @@ class LogSteps:
             return Step(None, start, Fault.SHORT)
         self._buffers, self._others = self._others, self._buffers
         data_end = min(limit, segment.end)
+        if data_end - start > self._buffers.window:
+            self._buffers.grow(_WINDOW)
         length = min(self._buffers.window, data_end - start)
         file.read_into(self._buffers.data.data[:length], start - segment.base)
         window = Window(self._buffers.data, start, length, data_end - start, segment.end - start)
