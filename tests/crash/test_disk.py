@@ -100,7 +100,7 @@ def _answer(directory: OwnedDirectory, operation: Operation) -> object:
         return "refused"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(OPERATIONS, max_size=25))
 def test_like_a_real_directory(operations: list[Operation]) -> None:
     recorded = RecordedDisk()
@@ -119,7 +119,7 @@ def test_like_a_real_directory(operations: list[Operation]) -> None:
     assert replayed.now().directories() == content.directories()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(OPERATIONS, max_size=25), st.randoms(use_true_random=False))
 def test_each_image_is_made_of_what_was_there(operations: list[Operation], dice: object) -> None:
     """Sizes, sectors and names of a power cut were those of some moment."""

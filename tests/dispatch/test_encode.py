@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.dispatch.drafts import FIELDS
@@ -217,7 +217,6 @@ def messages(draw: st.DrawFn) -> Any:
     return list(values.values())
 
 
-@settings(deadline=None)
 @given(st.lists(messages(), max_size=20), st.integers(0, 5000))
 def test_the_twins_agree_on_any_messages(found: list[Any], room: int) -> None:
     answers = []
@@ -248,7 +247,6 @@ def test_the_twins_agree_on_any_messages(found: list[Any], room: int) -> None:
     assert answers[0] == answers[1]
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_batches_are_laid_out_as_they_are_read(data: st.DataObject) -> None:
     parts = st.tuples(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqlake.dispatch.compiled.java_hash import hash_text, index_key_hash, signed
@@ -50,7 +50,6 @@ def test_smallest_hash_has_no_absolute_value() -> None:
     assert hash_of(0, padded(text.encode()), LEAD, LEAD + len(text)) == (-(1 << 31), 0)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=90), st.integers(-(1 << 31), (1 << 31) - 1))
 def test_text(text: str, start: int) -> None:
     assert_hashed(text.encode("utf-8", "surrogatepass"), start)
@@ -63,7 +62,6 @@ PIECES = (
 MALFORMED = st.lists(st.sampled_from(PIECES), max_size=24).map(b"".join)
 
 
-@settings(deadline=None)
 @given(MALFORMED | st.binary(max_size=70))
 @example(b"\xed\xa0\x80" * 3)
 @example(b"x" * 70 + b"\xf0\x90\x80")
@@ -71,7 +69,6 @@ def test_malformed_bytes_are_replaced_as_in_java(data: bytes) -> None:
     assert_hashed(data)
 
 
-@settings(deadline=None)
 @given(MALFORMED | st.binary(max_size=70) | st.text(max_size=70).map(str.encode))
 def test_validity(data: bytes) -> None:
     try:

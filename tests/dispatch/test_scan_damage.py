@@ -270,14 +270,14 @@ def test_mutated_logs(seed: int) -> None:
     assert_same(data, end=chance.randrange(len(data) + 1))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.binary(max_size=400), st.integers(0, 400))
 def test_any_bytes(data: bytes, start: int) -> None:
     assert_same(data)
     assert_same(data, start=min(start, len(data)), exact=False)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.binary(max_size=300), st.binary(min_size=1, max_size=60))
 def test_any_properties(properties: bytes, topic: bytes) -> None:
     data = bytearray(encode(topic="t" * len(topic), properties=properties))

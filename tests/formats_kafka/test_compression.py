@@ -15,7 +15,6 @@ CODECS = [codec for codec in Compression if codec]
 TEXT = b"".join(b"line %d of a log that is compressed\n" % number for number in range(5000))
 
 
-@settings(deadline=None)
 @given(st.sampled_from(Compression), st.binary(max_size=3000), st.integers(1, 40))
 def test_both_ways(codec: Compression, data: bytes, times: int) -> None:
     assert data * times == decompress(codec, compress(codec, data * times))
@@ -38,7 +37,7 @@ def test_every_cut_is_an_error_or_the_beginning(codec: Compression) -> None:
             assert TEXT[:2000].startswith(decompress(codec, data[:end]))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.sampled_from(CODECS), st.data())
 def test_changed_bytes_never_crash(codec: Compression, data: st.DataObject) -> None:
     packed = bytearray(compress(codec, TEXT[:400]))

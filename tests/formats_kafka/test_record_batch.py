@@ -3,7 +3,7 @@ from __future__ import annotations
 from struct import pack_into
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqlake.errors import FormatError
@@ -33,7 +33,6 @@ def read(data: bytes) -> tuple[Batch, list[Record]]:
     return batch, versions.decode_records(batch, data)
 
 
-@settings(deadline=None)
 @example([NewRecord(-1, None, None), NewRecord((1 << 63) - 1, None, None)], Compression.NONE, 0)
 @given(RECORDS, st.sampled_from(Compression), st.integers(0, 1 << 40))
 def test_what_is_written_is_read(

@@ -69,7 +69,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.differing_executors])
 @given(records=RECORDS, tasks=st.integers(1, 12))
 def test_any_log_in_any_number_of_tasks(
     records: list[dict[str, Any]], tasks: int, tmp_path_factory: pytest.TempPathFactory

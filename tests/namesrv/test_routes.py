@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.formats.config import DataVersion
@@ -242,7 +242,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(STEPS, max_size=30))
 def test_the_tables_agree_whatever_happens(steps: list[tuple[str, Place, int]]) -> None:
     routes, connections, now = Routes(), [object() for _ in range(4)], 0

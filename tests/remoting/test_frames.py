@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.remoting.codes import RequestCode, ResponseCode
@@ -46,7 +46,6 @@ def test_reads_a_binary_header() -> None:
     assert encode(command) == frame(binary_header(fields, remark=b"why"), b"b", kind=1)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(Serialization),
     st.integers(-(2**15), 2**15 - 1),
@@ -73,7 +72,6 @@ def test_round_trip(
     assert again == command
 
 
-@settings(deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_pieces_of_any_size_give_the_same_commands(dice: random.Random) -> None:
     frames = [

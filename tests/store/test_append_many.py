@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqlake.dispatch import drafts
@@ -66,7 +66,6 @@ USUAL = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(MESSAGES | USUAL, min_size=8, max_size=40))
 @example([message(body=b"x" * 900)] * 20)
 @example([message(topic=f"T{number}") for number in range(300)])
@@ -215,7 +214,6 @@ def test_a_batch_that_the_disk_refuses_changes_nothing(fault: Fault) -> None:
     assert log.appender.put_batch(batch(encode_batch(PARTS))).physical_offset == SMALL
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_mutated_batches_are_taken_as_they_are_read_or_refused_whole(data: st.DataObject) -> None:
     """Nothing but what `decode_batch` finds is put; and nothing where it finds a fault."""

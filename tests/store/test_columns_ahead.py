@@ -110,7 +110,7 @@ def test_few_are_kept(store: OwnedStore, monkeypatch: pytest.MonkeyPatch) -> Non
     assert forgotten
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_order(store: OwnedStore, data: st.DataObject) -> None:
     store.reads.forget()

@@ -316,7 +316,7 @@ _MESSAGES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     _MESSAGES,
     st.lists(

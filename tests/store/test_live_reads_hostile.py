@@ -141,9 +141,7 @@ _ENTRY = st.builds(
 )
 
 
-@settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.integers(0, COUNT - 1), _ENTRY, max_size=COUNT // 2))
 def test_any_entries(store: OwnedStore, good: list[QueueEntry], bad: dict[int, QueueEntry]) -> None:
     check(store, good, bad)

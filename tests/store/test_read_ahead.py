@@ -100,7 +100,7 @@ def test_messages_that_lie_together_come_in_one_piece(store: OwnedStore) -> None
     assert told(second) == told(alone(store, 0, 32, 32, 1 << 18))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     data=st.data(),
     queues=st.integers(1, 3),

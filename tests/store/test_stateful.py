@@ -215,7 +215,6 @@ class LiveStore(RuleBasedStateMachine):
 LiveStore.TestCase.settings = settings(
     max_examples=int(os.environ.get("STATEFUL_EXAMPLES", "40")),
     stateful_step_count=30,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestLiveStore = LiveStore.TestCase

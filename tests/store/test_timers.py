@@ -306,9 +306,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_STEPS)
 def test_nothing_is_lost_and_nothing_repeated_without_a_crash(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]

@@ -438,9 +438,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=ACTIONS, data=st.data())
 def test_every_half_ends_as_its_producer_says(
     tmp_path_factory: pytest.TempPathFactory, actions: list[str], data: st.DataObject

@@ -53,7 +53,7 @@ RECORDS = st.builds(
 
 
 @given(RECORDS, st.integers(0, 1 << 40), st.integers(0, LATEST_STORE_TIME))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_record_of_kafka_comes_back(record: Record, queue_offset: int, time: int) -> None:
     message = to_rocketmq(record, queue_offset, time)
     back = to_kafka(message, queue_offset)
@@ -81,7 +81,7 @@ def test_any_record_of_kafka_comes_back(record: Record, queue_offset: int, time:
     ),
     st.integers(0, 1 << 40),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_message_of_rocketmq_comes_back(message: Message, offset: int) -> None:
     placed = to_kafka(message, offset)
     assert placed.offset == offset

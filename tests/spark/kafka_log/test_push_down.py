@@ -61,7 +61,7 @@ def conditions() -> st.SearchStrategy[Condition]:
     level=st.sampled_from(["read_committed", "read_uncommitted"]),
     tasks=st.integers(1, 4),
 )
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 def test_pushed_conditions(selection: Selection, level: str, tasks: int) -> None:
     rows = batch_rows(
         golden_kafka.log_directory(),

@@ -187,9 +187,7 @@ def holds(one: Condition, row: Row) -> bool:
             return is_queued and start <= row["queueOffset"] < end
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.parametrize("name", STORES)
 def test_every_path_gives_the_rows_of_a_filter_afterwards(

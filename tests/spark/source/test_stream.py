@@ -39,7 +39,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     steps=st.lists(STEP, max_size=12),
     most=st.sampled_from([None, 1, 7, 50]),
