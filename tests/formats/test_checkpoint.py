@@ -59,6 +59,8 @@ RESUME = checkpoint.ResumePoint(
     IndexHeader(1, 2, 3, 4, 5, 6),
     1 << 33,
     1 << 32,
+    5,
+    20261120203016971,
 )
 
 
@@ -72,7 +74,7 @@ def test_a_resume_point_lies_behind_rocketmqs_fields(dialect: Dialect) -> None:
     assert not data[512:].strip(b"\0")
 
 
-@pytest.mark.parametrize("at", [0, 47, 48, 60, 139, 147, 155])
+@pytest.mark.parametrize("at", [0, 47, 48, 60, 139, 147, 155, 159, 167])
 def test_a_resume_point_of_which_a_byte_is_wrong_is_none(at: int) -> None:
     data = bytearray(checkpoint.encode(Checkpoint(1), Dialect.V5_5, RESUME))
     data[at] ^= 4

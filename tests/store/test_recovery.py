@@ -17,10 +17,11 @@ from mqlake.formats.dialect import Dialect
 from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
+from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.recovery import recovery
-from mqlake.store.recovery.abort_mark import mark_closed
+from mqlake.store.recovery.abort_mark import mark_closed, mark_open
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.recovery.recovery import Recovered, recover
 from mqlake.store.settings import StoreSettings
@@ -289,6 +290,60 @@ def test_a_queue_file_that_was_lost_between_others_after_a_crash(stopped: Path) 
 
     assert (found.report.is_clean, found.report.is_rebuilt) == (False, True)
     assert require_whole(stopped, SMALL) == 900
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("lost", [0, 2, -2, -1, slice(0, 2), slice(0, -1)])
+def test_index_files_that_were_lost_are_made_again(
+    lost: int | slice, is_clean: bool, stopped: Path
+) -> None:
+    names = sorted((stopped / "index").iterdir())
+    assert len(names) > 5
+    if not is_clean:
+        open_store(stopped, SMALL).queues.close()
+    for name in names[lost] if isinstance(lost, slice) else [names[lost]]:
+        name.unlink()
+
+    assert open_store(stopped, SMALL).report.is_clean == is_clean
+
+    assert require_whole(stopped, SMALL) == 300
+
+
+def test_an_index_that_was_being_made_again_is_not_believed(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: OwnedIndex) -> None:
+        raise DiskError("power cut")
+
+    shutil.rmtree(stopped / "index")
+    with monkeypatch.context() as patched:
+        patched.setattr(OwnedIndex, "sync", fail)
+        with pytest.raises(DiskError):
+            open_store(stopped, SMALL)
+    first = min((stopped / "index").iterdir())
+    data = first.read_bytes()
+    first.write_bytes(data[:512] + bytes(len(data) - 512))  # what did not reach the disk
+
+    open_store(stopped, SMALL)
+
+    assert require_whole(stopped, SMALL) == 300
+
+
+def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> None:
+    parts = LiveParts(tmp_path, SMALL)
+    parts.put_many(messages(300))
+    for part in (parts.log, parts.queues, parts.index):
+        part.sync()
+    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    mark_open(parts.directory)
+    parts.log.remove_first()
+    assert parts.index.trim(parts.log.min_offset) > 1
+    kept = {file.name: file.stat().st_ino for file in (tmp_path / "index").iterdir()}
+
+    assert not open_store(tmp_path, SMALL).report.is_clean
+
+    found = {file.name: file.stat().st_ino for file in (tmp_path / "index").iterdir()}
+    assert found == kept
 
 
 def test_queues_that_were_being_derived_again_are_not_believed(

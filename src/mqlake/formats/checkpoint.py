@@ -37,6 +37,8 @@ _RESUME = Struct(
     f"{HEADER.size}s"  # its header
     "q"  # max offsets of all queues
     "q"  # where their files start
+    "i"  # number of index files
+    "q"  # name of the first one, as a number; 0 for none
 )
 _SEAL = Struct(">I")
 _RESUME_AT, _SEAL_AT = _FIELDS.size, _FIELDS.size + _RESUME.size
@@ -69,6 +71,8 @@ class ResumePoint(NamedTuple):
         index_header: what is in that file.
         queue_ends: the sum of the max offsets of all queues.
         queue_starts: the sum of the queue offsets at which their files start.
+        index_files: how many index files there are.
+        index_first: the first one's name, as a number; 0 for none.
     """
 
     dialect: Dialect
@@ -81,6 +85,8 @@ class ResumePoint(NamedTuple):
     index_header: IndexHeader
     queue_ends: int
     queue_starts: int
+    index_files: int
+    index_first: int
 
 
 def decode(data: bytes | memoryview) -> Checkpoint:
@@ -101,11 +107,12 @@ def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
     (seal,) = _SEAL.unpack_from(data, _SEAL_AT)
     if seal != zlib.crc32(data[:_SEAL_AT]):
         return None
-    number, *places, header, ends, starts = _RESUME.unpack_from(data, _RESUME_AT)
+    number, *places, header, ends, starts, files, first = _RESUME.unpack_from(data, _RESUME_AT)
     dialect = next((dialect for dialect in Dialect if _number(dialect) == number), None)
     if dialect is None:
         return None
-    return ResumePoint._make((dialect, *places, IndexHeader(*HEADER.unpack(header)), ends, starts))
+    last = IndexHeader(*HEADER.unpack(header))
+    return ResumePoint._make((dialect, *places, last, ends, starts, files, first))
 
 
 def _number(dialect: Dialect) -> int:
@@ -124,6 +131,6 @@ def encode(
     data = _FIELDS.pack(*fields)
     if resume is not None:
         header = HEADER.pack(*resume.index_header)
-        data += _RESUME.pack(_number(resume.dialect), *resume[1:-3], header, *resume[-2:])
+        data += _RESUME.pack(_number(resume.dialect), *resume[1:-5], header, *resume[-4:])
         data += _SEAL.pack(zlib.crc32(data))
     return data.ljust(SIZE, b"\0")

@@ -144,3 +144,18 @@ def queues_lost(s: Session) -> None:
     s.put(queue_id=1)
     s.kill()
     s.put(queue_id=0)
+
+
+@workload()
+def index_lost(s: Session) -> None:
+    """Somebody removes the index of a store that is stopped: it is made from the log again."""
+    for _ in range(30):
+        s.put()
+        s.clock.forward(10)
+    s.stop()
+    s.lose("index")
+    s.start()
+    s.put()
+    s.kill()
+    s.put()
+    s.tick()

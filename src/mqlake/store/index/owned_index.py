@@ -36,6 +36,7 @@ class IndexState(NamedTuple):
         header: of the last file; where there is none, of the one before.
         is_full: whether that file is full.
         full_until: end timestamp of the last full file, milliseconds; 0 for none.
+        names: of all files, ascending.
     """
 
     name: str
@@ -43,6 +44,7 @@ class IndexState(NamedTuple):
     header: IndexHeader
     is_full: bool
     full_until: int
+    names: tuple[str, ...] = ()
 
 
 class OwnedIndex:
@@ -202,11 +204,13 @@ class OwnedIndex:
         """Return how far the index is."""
         if not self.is_used:
             return IndexState("", NOT_INDEXED, _EMPTY, is_full=True, full_until=0)
+        names = tuple(file.name for file in self._old)
         if self._last is None:
-            return IndexState("", 0, self._before, is_full=True, full_until=self._full_until)
-        header, is_full = self._last.header, self._last.room <= 0
+            return IndexState("", 0, self._before, True, self._full_until, names)
+        name, header = self._last.name, self._last.header
+        is_full, slots = self._last.room <= 0, self._last.sizes.slots
         full_until = header.end_timestamp if is_full else self._full_until
-        return IndexState(self._last.name, self._last.sizes.slots, header, is_full, full_until)
+        return IndexState(name, slots, header, is_full, full_until, (*names, name))
 
     def trim(self, min_physical_offset: int) -> int:
         """Remove files whose records all lie before a physical offset; return how many.

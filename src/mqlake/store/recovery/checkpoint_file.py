@@ -15,7 +15,7 @@ from mqlake.storage.durable import create_file
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.dispatch.dispatcher import Dispatcher, Last
-from mqlake.store.index.owned_index import IndexState, OwnedIndex
+from mqlake.store.index.owned_index import NOT_INDEXED, IndexState, OwnedIndex
 from mqlake.store.snapshot import CHECKPOINT_NAME
 
 _MORE_THAN_ANY = (1 << 63) - 1
@@ -88,6 +88,33 @@ class CheckpointFile:
             point = self.resume._replace(queue_ends=_MORE_THAN_ANY)
             self._write(checkpoint.encode(self.found, self.dialect, point))
 
+    def distrust_index(self, until: int, first: int) -> None:
+        """Let the next start, RocketMQ's too, make again what comes behind in the index.
+
+        Returns once that is on the disk. Does nothing where the checkpoint vouches for no files.
+
+        Args:
+            until: no file is vouched for that ends at this time or later, milliseconds.
+            first: physical offset of the first record whose keys come behind.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        if self.resume is None and self.found.index_msg_timestamp <= 0:
+            return
+        before = min(self.found.index_msg_timestamp, max(0, until - 1))
+        logics = min(self.found.logics_msg_timestamp, before)
+        # 0 would say that there is no such offset; 1 is in the same file.
+        offset = min(self.found.logics_physical_offset, max(1, first))
+        self.found = self.found._replace(
+            index_msg_timestamp=before,
+            logics_msg_timestamp=logics,
+            logics_physical_offset=offset,
+        )
+        if self.resume is not None:
+            self.resume = self.resume._replace(index_slots=NOT_INDEXED)
+        self._write(checkpoint.encode(self.found, self.dialect, self.resume))
+
     def _write(self, data: bytes) -> None:
         if data == self._data:
             return
@@ -114,6 +141,8 @@ class CheckpointFile:
             reached.index_state.header,
             reached.queue_ends,
             reached.queue_starts,
+            len(reached.index_state.names),
+            int(next(iter(reached.index_state.names), 0)),
         )
 
     def _fields(self, reached: Reached, *, is_clean_stop: bool) -> Checkpoint:

@@ -256,10 +256,15 @@ class _Recovery:
         index = IndexRecovery(self._directory, self._index, self._log.min_offset)
         found = self._checkpoint.found
         if self._point is not None:
-            start = index.resume(self._point, found.index_msg_timestamp)
+            until = found.index_msg_timestamp
+            start = index.resume(self._point, until, is_clean=self._is_clean)
             if start is not None:
                 return start
-        return index.start_anew(found, is_clean=self._is_clean and self._point is None)
+        start = index.start_anew(found, is_clean=self._is_clean and self._point is None)
+        # A power cut from here on may leave files that are full, and end when others did that the
+        # checkpoint vouches for, but lack entries.
+        self._checkpoint.distrust_index(index.kept_until, start.first)
+        return start
 
     def _dispatcher(self, position: int) -> Dispatcher:
         dispatcher = Dispatcher(

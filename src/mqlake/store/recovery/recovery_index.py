@@ -39,15 +39,20 @@ class IndexRecovery:
 
     Args:
         min_offset: physical offset of the first record that is still there.
+
+    Attributes:
+        kept_until: once it starts anew, the end timestamp of the last file that gets no more
+            entries, milliseconds; 0 for none.
     """
 
     def __init__(self, directory: OwnedDirectory, index: OwnedIndex, min_offset: int) -> None:
         self._directory, self._index, self._min_offset = directory, index, min_offset
         names = directory.names(DIRECTORY)
         self._names = [name for name in names if parse_index_name(name) is not None]
+        self.kept_until = 0
 
-    def resume(self, point: ResumePoint, full_until: int) -> IndexStart | None:
-        """Let the index be as it was at mqlake's checkpoint; None where its last file is not.
+    def resume(self, point: ResumePoint, full_until: int, *, is_clean: bool) -> IndexStart | None:
+        """Let the index be as it was at mqlake's checkpoint; None where that is not to be had.
 
         Args:
             full_until: end timestamp of the last full file then, milliseconds.
@@ -56,6 +61,11 @@ class IndexRecovery:
             return None
         name = f"{point.index_name:017d}" if point.index_name else ""
         header, last = point.index_header, None
+        before = [other for other in self._names if other < name or not name]
+        old = [file for other in before if (file := self._read(other))]
+        if self._lacks_files(point, old, is_clean=is_clean):
+            self._remove_from("", and_itself=True)
+            return None
         if name in self._names:
             last = self._open(name, point.index_slots)
             if last is None or not last.restore(header):
@@ -63,9 +73,20 @@ class IndexRecovery:
         elif header.index_count > 1 and header.end_physical_offset >= self._min_offset:
             return None
         self._remove_from(name, and_itself=False)
-        old = [file for other in self._names if other < name and (file := self._read(other))]
-        self._index.adopt(old, last, header, full_until)
+        self._index.adopt(old if name else [], last, header, full_until)
         return IndexStart(point.position)
+
+    def _lacks_files(self, point: ResumePoint, old: list[IndexFile], *, is_clean: bool) -> bool:
+        """Say whether files before the last one are gone that were there at the checkpoint.
+
+        Before a crash, retention may have removed the first ones since: those that end before the
+        log starts.
+        """
+        if len(old) >= point.index_files - (point.index_name > 0):
+            return False
+        first = int(old[0].name) if old else point.index_name
+        begin = (old[0].header if old else point.index_header).begin_physical_offset
+        return is_clean or first == point.index_first or begin > self._min_offset
 
     def start_anew(self, found: Checkpoint, *, is_clean: bool) -> IndexStart:
         """Keep the files that RocketMQ's checkpoint vouches for; after a clean stop, all of them.
@@ -80,6 +101,7 @@ class IndexRecovery:
                 break
             kept.append(file)
         last = self._reopen(kept)
+        self.kept_until = kept[-1].header.end_timestamp if kept else 0
         newest = last.as_read() if last else kept[-1] if kept else None
         header = newest.header if newest else _NONE
         self._index.adopt(kept, last, header, found.index_msg_timestamp)
