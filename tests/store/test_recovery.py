@@ -309,13 +309,17 @@ def test_index_files_that_were_lost_are_made_again(
     assert require_whole(stopped, SMALL) == 300
 
 
+@pytest.mark.parametrize("is_rocketmqs", [False, True])
 def test_an_index_that_was_being_made_again_is_not_believed(
-    stopped: Path, monkeypatch: pytest.MonkeyPatch
+    is_rocketmqs: bool, stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: OwnedIndex) -> None:
         raise DiskError("power cut")
 
     shutil.rmtree(stopped / "index")
+    if is_rocketmqs:
+        place = stopped / "checkpoint"
+        place.write_bytes(checkpoint.encode(checkpoint.decode(place.read_bytes())))
     with monkeypatch.context() as patched:
         patched.setattr(OwnedIndex, "sync", fail)
         with pytest.raises(DiskError):

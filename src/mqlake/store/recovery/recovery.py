@@ -256,8 +256,7 @@ class _Recovery:
         index = IndexRecovery(self._directory, self._index, self._log.min_offset)
         found = self._checkpoint.found
         if self._point is not None:
-            until = found.index_msg_timestamp
-            start = index.resume(self._point, until, is_clean=self._is_clean)
+            start = index.resume(self._point, found.index_msg_timestamp)
             if start is not None:
                 return start
         start = index.start_anew(found, is_clean=self._is_clean and self._point is None)

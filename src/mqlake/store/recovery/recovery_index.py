@@ -51,7 +51,7 @@ class IndexRecovery:
         self._names = [name for name in names if parse_index_name(name) is not None]
         self.kept_until = 0
 
-    def resume(self, point: ResumePoint, full_until: int, *, is_clean: bool) -> IndexStart | None:
+    def resume(self, point: ResumePoint, full_until: int) -> IndexStart | None:
         """Let the index be as it was at mqlake's checkpoint; None where that is not to be had.
 
         Args:
@@ -63,7 +63,7 @@ class IndexRecovery:
         header, last = point.index_header, None
         before = [other for other in self._names if other < name or not name]
         old = [file for other in before if (file := self._read(other))]
-        if self._lacks_files(point, old, is_clean=is_clean):
+        if self._lacks_files(point, old):
             self._remove_from("", and_itself=True)
             return None
         if name in self._names:
@@ -76,17 +76,16 @@ class IndexRecovery:
         self._index.adopt(old if name else [], last, header, full_until)
         return IndexStart(point.position)
 
-    def _lacks_files(self, point: ResumePoint, old: list[IndexFile], *, is_clean: bool) -> bool:
+    def _lacks_files(self, point: ResumePoint, old: list[IndexFile]) -> bool:
         """Say whether files before the last one are gone that were there at the checkpoint.
 
-        Before a crash, retention may have removed the first ones since: those that end before the
-        log starts.
+        Retention may have removed the first ones since: those that end before the log starts.
         """
         if len(old) >= point.index_files - (point.index_name > 0):
             return False
         first = int(old[0].name) if old else point.index_name
         begin = (old[0].header if old else point.index_header).begin_physical_offset
-        return is_clean or first == point.index_first or begin > self._min_offset
+        return first == point.index_first or begin > self._min_offset
 
     def start_anew(self, found: Checkpoint, *, is_clean: bool) -> IndexStart:
         """Keep the files that RocketMQ's checkpoint vouches for; after a clean stop, all of them.
