@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from mqlake.dispatch import drafts
 from mqlake.formats import record, sys_flag
 from mqlake.formats.message_batch import decode_batch, encode_batch
+from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutStatus
 from mqlake.store.settings import StoreSettings
 from tests.crash.faulty import Fault, FaultyDisk
-from tests.store.appending import NOW, Appending, message
+from tests.store.appending import NOW, Appending, SetClock, message
 
 SMALL = 1 << 12
 
@@ -74,6 +75,27 @@ def test_put_many_does_what_put_does_one_by_one(messages: list[Message]) -> None
     many, single = small(), small()
     assert many.put_many(messages) == single.put(*messages)
     assert many.state() == single.state()
+
+
+class HurryingClock(SetClock):
+    """A millisecond passes whenever it is asked."""
+
+    def milliseconds(self) -> int:
+        self.now += 1
+        return self.now
+
+
+def test_store_timestamps_never_go_back_within_a_call() -> None:
+    """Each file's first record is put by itself, and so are those that are large."""
+    log = small()
+    log.appender = Appender(log.log, log.offsets, log.settings, HurryingClock())
+
+    results = log.put_many([message(body=b"x" * size) for size in (300, 2001, 900) * 12])
+
+    times = [result.store_timestamp for result in results if result.is_ok]
+    assert len(times) == 24
+    assert times == sorted(times)
+    assert len({*times}) > 3
 
 
 def test_what_is_no_message_at_all_is_refused(log: Appending) -> None:

@@ -146,7 +146,7 @@ def queues_lost(s: Session) -> None:
     s.put(queue_id=0)
 
 
-@workload()
+@workload(max_hash_slot_num=8)
 def index_lost(s: Session) -> None:
     """Somebody removes the index of a store that is stopped: it is made from the log again."""
     for _ in range(30):
