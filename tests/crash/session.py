@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from mqlake.formats import sys_flag
+from mqlake.formats import checkpoint, sys_flag
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import encode_properties
+from mqlake.storage.read_file import read_file
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import StoreSettings
+from mqlake.store.snapshot import CHECKPOINT_NAME
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Acknowledged, Durable, Retired, Sent, ValueKept, ValueSet
@@ -193,6 +195,16 @@ class Session:
             self.disk.remove(f"{path}/{name}")
         self.disk.remove_directory(path)
         self.disk.sync_directory(path.rpartition("/")[0])
+
+    def hand_over(self) -> None:
+        """Let the checkpoint of the store, which is not open, be one that RocketMQ leaves."""
+        data = read_file(self.disk, CHECKPOINT_NAME, checkpoint.SIZE)
+        assert data is not None
+        fields = checkpoint.decode(data)
+        file = self.disk.open_writable(CHECKPOINT_NAME)
+        file.write(0, checkpoint.encode(fields, self.settings.index_dialect))
+        file.sync()
+        file.close()
 
     def restart(self) -> None:
         """Stop cleanly, and start."""

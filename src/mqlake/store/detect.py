@@ -7,14 +7,16 @@ from typing import NamedTuple
 from mqlake.formats import index_file
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.dialect import Dialect
-from mqlake.formats.index_file import index_key
-from mqlake.formats.record import Record
+from mqlake.formats.index_file import IndexEntry, index_key
+from mqlake.formats.java_string import index_key_hash
 from mqlake.storage.protocol import Directory
 from mqlake.store.index.index_files import IndexFile, IndexFiles
 from mqlake.store.log.segments import CommitLog
 
 _LOOKED_AT = 64
 """Entries of an index file that are looked at, the last ones first."""
+
+_LOST = IndexEntry(0, 0, 0, 0)
 
 _ASSUMPTION = "assumption"
 
@@ -67,18 +69,36 @@ def _by_checkpoint(checkpoint: Checkpoint | None) -> Dialect | None:
 
 def _indexes_tags(log: CommitLog, file: IndexFile) -> bool | None:
     """Say whether tags are indexed, None where no record that tells was found."""
-    newest = file.header.index_count - 1
-    for number in range(newest, max(0, newest - _LOOKED_AT), -1):
-        entry = index_file.decode_entry(file.view, file.sizes.slots, number)
+    newest, header = file.header.index_count - 1, file.header
+    for number in range(newest - 1, max(0, newest - _LOOKED_AT), -1):
+        offset = _entry(file, number).physical_offset
         # The keys of the first and the last record may be parted between two files.
-        header = file.header
-        if header.begin_physical_offset < entry.physical_offset < header.end_physical_offset:
-            record = log.record(entry.physical_offset)
+        is_last = offset < _entry(file, number + 1).physical_offset
+        if is_last and header.begin_physical_offset < offset < header.end_physical_offset:
+            record = log.record(offset)
             if record is not None and record.tags:
-                return _has_tag_entry(file, record, record.tags)
+                hashes = _hashes_of_record(file, number)
+                if hashes is not None:
+                    return index_key_hash(index_key(record.topic, record.tags, "T")) in hashes
     return None
 
 
-def _has_tag_entry(file: IndexFile, record: Record, tags: str) -> bool:
-    entries = file.entries(index_key(record.topic, tags, "T"))
-    return any(entry.physical_offset == record.physical_offset for entry in entries)
+def _hashes_of_record(file: IndexFile, last: int) -> set[int] | None:
+    """Return the hashes of a record's entries, None where some may have been lost.
+
+    Args:
+        last: number of the last of them, behind which another record's follow.
+    """
+    offset, hashes = _entry(file, last).physical_offset, set[int]()
+    for number in range(last, 0, -1):
+        entry = _entry(file, number)
+        if entry == _LOST:
+            return None
+        if entry.physical_offset != offset:
+            break
+        hashes.add(entry.key_hash)
+    return hashes
+
+
+def _entry(file: IndexFile, number: int) -> IndexEntry:
+    return index_file.decode_entry(file.view, file.sizes.slots, number)

@@ -149,13 +149,42 @@ def queues_lost(s: Session) -> None:
 @workload(max_hash_slot_num=8)
 def index_lost(s: Session) -> None:
     """Somebody removes the index of a store that is stopped: it is made from the log again."""
-    for _ in range(30):
-        s.put()
-        s.clock.forward(10)
-    s.stop()
+    _stop_with_index(s)
     s.lose("index")
     s.start()
     s.put()
     s.kill()
     s.put()
     s.tick()
+
+
+@workload(max_hash_slot_num=8)
+def rocketmq_stopped(s: Session) -> None:
+    """The last one that had the store was RocketMQ, which leaves no resume point."""
+    _stop_with_index(s)
+    s.hand_over()
+    s.start()
+    s.put()
+    s.kill()
+    s.put()
+    s.tick()
+
+
+@workload(max_hash_slot_num=8)
+def rocketmq_lost_index(s: Session) -> None:
+    _stop_with_index(s)
+    s.lose("index")
+    s.hand_over()
+    s.start()
+    s.put()
+    s.kill()
+    s.put()
+    s.tick()
+
+
+def _stop_with_index(s: Session) -> None:
+    """Stop a store that has several full index files."""
+    for _ in range(30):
+        s.put()
+        s.clock.forward(10)
+    s.stop()

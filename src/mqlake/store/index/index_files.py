@@ -48,6 +48,18 @@ class IndexFile(NamedTuple):
             self.view, sizes.slots, sizes.max_entries, index_key_hash(text)
         )
 
+    def is_vouched_for(self, indexed_until: int) -> bool:
+        """Say whether it is full, and was on the disk when its checkpoint was written.
+
+        Args:
+            indexed_until: the checkpoint's index timestamp, milliseconds.
+        """
+        header = self.header
+        # A process may have died in the middle of writing the header.
+        is_whole = 0 < header.begin_timestamp <= header.end_timestamp
+        is_full = header.index_count == self.sizes.max_entries
+        return is_full and is_whole and header.end_timestamp <= indexed_until
+
     def find_hole(self) -> int | None:
         """Return the position of entries that were counted and are not there, None without any."""
         start = index_file.entry_at(self.sizes.slots, 1)

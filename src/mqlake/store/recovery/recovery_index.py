@@ -95,7 +95,7 @@ class IndexRecovery:
         kept: list[IndexFile] = []
         for name in self._names:
             file = self._read(name)
-            if file is None or not (is_clean or _is_vouched_for(file, found)):
+            if file is None or not (is_clean or file.is_vouched_for(found.index_msg_timestamp)):
                 self._remove_from(name, and_itself=True)
                 break
             kept.append(file)
@@ -141,12 +141,6 @@ class IndexRecovery:
             if other > name or (and_itself and other == name):
                 self._directory.remove(f"{DIRECTORY}/{other}")
         self._names = [other for other in self._names if other < name]
-
-
-def _is_vouched_for(file: IndexFile, found: Checkpoint) -> bool:
-    """Say whether a file is full, and was on the disk when the checkpoint was written."""
-    is_full = file.header.index_count == file.sizes.max_entries
-    return is_full and file.header.end_timestamp <= found.index_msg_timestamp
 
 
 def _entries_of_last_record(file: IndexFile) -> int:
