@@ -67,6 +67,8 @@ class OwnedIndex:
         self._directory, self._clock = directory, clock
         self._sizes = Sizes(slots, max_entries, is_proven=True)
         self._old: list[IndexFile] = []
+        # Of these, and of those that cannot be read.
+        self._old_names: list[str] = []
         self._last: OwnedIndexFile | None = None
         # Made, because the last one will not take all that is to be inserted.
         self._next: list[OwnedIndexFile] = []
@@ -77,6 +79,7 @@ class OwnedIndex:
 
     def adopt(
         self,
+        names: list[str],
         old: list[IndexFile],
         last: OwnedIndexFile | None,
         before: IndexHeader,
@@ -85,12 +88,13 @@ class OwnedIndex:
         """Begin with the files that recovery found; all that it changed is to be synced.
 
         Args:
-            old: the files that get no more entries.
+            names: of the files that get no more entries, ascending.
+            old: those of them that can be read.
             last: the one that does, if there is one.
             before: the header of the last of all, this one included.
             full_until: end timestamp of the last full one, milliseconds.
         """
-        self._old, self._last = old, last
+        self._old_names, self._old, self._last = names, old, last
         self._before, self._full_until = before, full_until
         self._has_new_names = self._directory.is_directory(DIRECTORY)
         if last is not None:
@@ -178,6 +182,7 @@ class OwnedIndex:
             self._before = full.header
             self._full_until = full.header.end_timestamp
             self._old.append(full.as_read())
+            self._old_names.append(full.name)
             if full not in self._dirty:
                 full.close()
         time = max(0, self._before.end_timestamp)
@@ -204,7 +209,7 @@ class OwnedIndex:
         """Return how far the index is."""
         if not self.is_used:
             return IndexState("", NOT_INDEXED, _EMPTY, is_full=True, full_until=0)
-        names = tuple(file.name for file in self._old)
+        names = tuple(self._old_names)
         if self._last is None:
             return IndexState("", 0, self._before, True, self._full_until, names)
         name, header = self._last.name, self._last.header
@@ -224,7 +229,7 @@ class OwnedIndex:
         while self._old and self._old[0].header.end_physical_offset < min_physical_offset:
             self._directory.remove(self._old[0].path)
             self._has_new_names = True
-            del self._old[0]
+            self._old_names.remove(self._old.pop(0).name)
             count += 1
         return count
 

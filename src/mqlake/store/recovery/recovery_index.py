@@ -63,7 +63,7 @@ class IndexRecovery:
         header, last = point.index_header, None
         before = [other for other in self._names if other < name or not name]
         old = [file for other in before if (file := self._read(other))]
-        if self._lacks_files(point, old):
+        if self._lacks_files(point, before, old):
             self._remove_from("", and_itself=True)
             return None
         if name in self._names:
@@ -73,17 +73,23 @@ class IndexRecovery:
         elif header.index_count > 1 and header.end_physical_offset >= self._min_offset:
             return None
         self._remove_from(name, and_itself=False)
-        self._index.adopt(old if name else [], last, header, full_until)
+        if not name:
+            before, old = [], []
+        self._index.adopt(before, old, last, header, full_until)
         return IndexStart(point.position)
 
-    def _lacks_files(self, point: ResumePoint, old: list[IndexFile]) -> bool:
+    def _lacks_files(self, point: ResumePoint, names: list[str], old: list[IndexFile]) -> bool:
         """Say whether files before the last one are gone that were there at the checkpoint.
 
         Retention may have removed the first ones since: those that end before the log starts.
+
+        Args:
+            names: of the files that are there.
+            old: those of them that can be read.
         """
-        if len(old) >= point.index_files - (point.index_name > 0):
+        if len(names) >= point.index_files - (point.index_name > 0):
             return False
-        first = int(old[0].name) if old else point.index_name
+        first = int(names[0]) if names else point.index_name
         begin = (old[0].header if old else point.index_header).begin_physical_offset
         return first == point.index_first or begin > self._min_offset
 
@@ -103,7 +109,8 @@ class IndexRecovery:
         self.kept_until = kept[-1].header.end_timestamp if kept else 0
         newest = last.as_read() if last else kept[-1] if kept else None
         header = newest.header if newest else _NONE
-        self._index.adopt(kept, last, header, found.index_msg_timestamp)
+        names = [file.name for file in kept]
+        self._index.adopt(names, kept, last, header, found.index_msg_timestamp)
         if newest is None or header.end_physical_offset < self._min_offset:
             return IndexStart(self._min_offset)
         return IndexStart(header.end_physical_offset, _entries_of_last_record(newest))
