@@ -55,28 +55,33 @@ def simulate_drawn(number: int, images: int, seed: int) -> Outcome:
 def run(
     images: int, seed: int, progress: Callable[[Outcome, int], None] = lambda *_: None
 ) -> list[Outcome]:
-    """Crash all workloads side by side, then drawn ones until there were so many images."""
+    """Crash all workloads side by side, then drawn ones until there were so many images.
+
+    Ends with the first workload that has a violation: a long run is for none.
+    """
     outcomes: list[Outcome] = []
     numbers = itertools.count(seed * 100_000)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers(), context, max_tasks_per_child=1)
 
-    def keep(outcome: Outcome) -> None:
+    def keep(outcome: Outcome) -> bool:
         outcomes.append(outcome)
         progress(outcome, sum(each.distinct for each in outcomes))
+        return not outcome.violated
 
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers(), context, max_tasks_per_child=1) as pool:
+    try:
         each = images // len(WORKLOADS)
         todo = {pool.submit(simulate, [name], each, seed, AGAIN) for name in WORKLOADS}
         for task in as_completed(todo):
-            for outcome in task.result():
-                keep(outcome)
+            if not all(keep(outcome) for outcome in task.result()):
+                return outcomes
         todo = set()
         while sum(outcome.distinct for outcome in outcomes) < images:
             while len(todo) < 2 * workers():
                 todo.add(pool.submit(simulate_drawn, next(numbers), DRAWN, seed))
             done, todo = wait(todo, return_when=FIRST_COMPLETED)
-            for task in done:
-                keep(task.result())
-        for task in todo:
-            task.cancel()
+            if not all(keep(task.result()) for task in done):
+                return outcomes
+    finally:
+        pool.shutdown(cancel_futures=True)
     return outcomes

@@ -72,7 +72,6 @@ def _python() -> dict[str, str | None]:
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
         "MQLAKE_PYTHON": sys.executable,
-        "MQLAKE_PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
 
 

@@ -97,6 +97,8 @@ class ManyRecords:
                     note([number])
                     results.append(put_one(message))
                     next_offsets[number] = self._table.get(names[number], 0)
+                # Store timestamps never go back: what is found by time is searched for in halves.
+                now = max(now, results[-1].store_timestamp)
         finally:
             note(range(len(names)))
 
