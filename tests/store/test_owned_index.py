@@ -96,6 +96,10 @@ def test_queries_see_what_was_just_inserted(tmp_path: Path) -> None:
     assert [entry.physical_offset for entry in newest.entries("T#14")] == [1400]
 
 
+def _names(path: Path) -> list[str]:
+    return sorted(file.name for file in (path / "index").iterdir())
+
+
 def test_trimming_keeps_the_last_file_and_what_is_being_read(tmp_path: Path) -> None:
     index = make(tmp_path)
     insert(index, 0, 25)
@@ -103,7 +107,9 @@ def test_trimming_keeps_the_last_file_and_what_is_being_read(tmp_path: Path) -> 
 
     assert index.trim(900) == 0
     assert index.trim(901) == 1
+    assert [*index.state().names] == _names(tmp_path)
     assert index.trim(1 << 40) == 1
+    assert [*index.state().names] == _names(tmp_path)
     assert len(read_index_files(tmp_path)) == 1
     assert [entry.physical_offset for entry in oldest.entries("T#0")] == [0]
 

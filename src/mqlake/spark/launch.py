@@ -26,6 +26,7 @@ QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-
 """The JVM hands tasks out and takes results in; what is heavy runs in Python."""
 
 WORKER_PYTHON = Path(__file__).with_name("worker_python")
+"""Starts the Python that `MQLAKE_PYTHON` names, with the PySpark that is installed."""
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -66,7 +67,7 @@ def embedded_environment(java: Java) -> dict[str, str | None]:
 
 
 def _python() -> dict[str, str | None]:
-    """Return what makes Spark's Python processes start with the PySpark that is installed."""
+    """Return what makes Spark start its Python processes by `WORKER_PYTHON`, if that can run."""
     python = str(WORKER_PYTHON) if os.access(WORKER_PYTHON, os.X_OK) else sys.executable
     return {
         "PYSPARK_PYTHON": python,

@@ -126,11 +126,7 @@ def queue_lost(s: Session) -> None:
         s.put(queue_id=number % 2)
     s.stop()
     s.lose("consumequeue/orders/0")
-    s.start()
-    s.put()
-    s.kill()
-    s.put()
-    s.tick()
+    _start_and_die(s)
 
 
 @workload(SYNC, mapped_file_size_consume_queue=400)
@@ -151,11 +147,7 @@ def index_lost(s: Session) -> None:
     """Somebody removes the index of a store that is stopped: it is made from the log again."""
     _stop_with_index(s)
     s.lose("index")
-    s.start()
-    s.put()
-    s.kill()
-    s.put()
-    s.tick()
+    _start_and_die(s)
 
 
 @workload(max_hash_slot_num=8)
@@ -163,11 +155,7 @@ def rocketmq_stopped(s: Session) -> None:
     """The last one that had the store was RocketMQ, which leaves no resume point."""
     _stop_with_index(s)
     s.hand_over()
-    s.start()
-    s.put()
-    s.kill()
-    s.put()
-    s.tick()
+    _start_and_die(s)
 
 
 @workload(max_hash_slot_num=8)
@@ -175,11 +163,7 @@ def rocketmq_lost_index(s: Session) -> None:
     _stop_with_index(s)
     s.lose("index")
     s.hand_over()
-    s.start()
-    s.put()
-    s.kill()
-    s.put()
-    s.tick()
+    _start_and_die(s)
 
 
 def _stop_with_index(s: Session) -> None:
@@ -188,3 +172,12 @@ def _stop_with_index(s: Session) -> None:
         s.put()
         s.clock.forward(10)
     s.stop()
+
+
+def _start_and_die(s: Session) -> None:
+    """Start what was left, and once more after a kill."""
+    s.start()
+    s.put()
+    s.kill()
+    s.put()
+    s.tick()
