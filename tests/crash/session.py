@@ -189,11 +189,14 @@ class Session:
         self.has_lost_files = False
 
     def lose(self, path: str) -> None:
-        """Let somebody remove a directory of files that the store, which is not open, needs."""
+        """Let somebody remove a file, or a directory of files, of the store, which is not open."""
         self.has_lost_files = True
-        for name in self.disk.names(path):
-            self.disk.remove(f"{path}/{name}")
-        self.disk.remove_directory(path)
+        if self.disk.is_directory(path):
+            for name in self.disk.names(path):
+                self.disk.remove(f"{path}/{name}")
+            self.disk.remove_directory(path)
+        else:
+            self.disk.remove(path)
         self.disk.sync_directory(path.rpartition("/")[0])
 
     def hand_over(self) -> None:

@@ -44,6 +44,19 @@ def retention_of_queues_and_index(s: Session) -> None:
     s.checkpoint()
 
 
+@workload(SYNC, mapped_file_size_consume_queue=40, max_index_num=6)
+def retention_and_lost_index_files(s: Session) -> None:
+    """Index files go that were there at the checkpoint, not all of them by retention."""
+    _put_files(s, 4)
+    s.checkpoint()
+    _expire(s, 3)
+    for number in (0, 1, -1):
+        s.disk.abandon()
+        s.lose(f"index/{s.disk.names('index')[number]}")
+        s.start()
+        s.put()
+
+
 @workload()
 def retention_before_a_checkpoint(s: Session) -> None:
     """What a start after a crash would read is kept, however old it is."""

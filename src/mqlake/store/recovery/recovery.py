@@ -259,11 +259,8 @@ class _Recovery:
             start = index.resume(self._point, found.index_msg_timestamp)
             if start is not None:
                 return start
-        start = index.start_anew(found, is_clean=self._is_clean and self._point is None)
-        # A power cut from here on may leave files that are full, and end when others did that the
-        # checkpoint vouches for, but lack entries.
-        self._checkpoint.distrust_index(index.kept_until, start.first)
-        return start
+        is_clean = self._is_clean and self._point is None
+        return index.start_anew(found, self._checkpoint.distrust_index, is_clean=is_clean)
 
     def _dispatcher(self, position: int) -> Dispatcher:
         dispatcher = Dispatcher(

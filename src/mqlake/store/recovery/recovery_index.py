@@ -7,6 +7,7 @@ behind them are inserted again from the log (docs/live-store.md, "Recovery").
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from mqlake.formats import index_file
@@ -39,17 +40,13 @@ class IndexRecovery:
 
     Args:
         min_offset: physical offset of the first record that is still there.
-
-    Attributes:
-        kept_until: once it starts anew, the end timestamp of the last file that gets no more
-            entries, milliseconds; 0 for none.
     """
 
     def __init__(self, directory: OwnedDirectory, index: OwnedIndex, min_offset: int) -> None:
         self._directory, self._index, self._min_offset = directory, index, min_offset
         names = directory.names(DIRECTORY)
         self._names = [name for name in names if parse_index_name(name) is not None]
-        self.kept_until = 0
+        self._lacks_files = False
 
     def resume(self, point: ResumePoint, full_until: int) -> IndexStart | None:
         """Let the index be as it was at mqlake's checkpoint; None where that is not to be had.
@@ -63,8 +60,8 @@ class IndexRecovery:
         header, last = point.index_header, None
         before = [other for other in self._names if other < name or not name]
         old = [file for other in before if (file := self._read(other))]
-        if self._lacks_files(point, before, old):
-            self._remove_from("", and_itself=True)
+        self._lacks_files = self._are_gone(point, before, old)
+        if self._lacks_files:
             return None
         if name in self._names:
             last = self._open(name, point.index_slots)
@@ -72,13 +69,13 @@ class IndexRecovery:
                 return None
         elif header.index_count > 1 and header.end_physical_offset >= self._min_offset:
             return None
-        self._remove_from(name, and_itself=False)
+        self._remove_behind(name)
         if not name:
             before, old = [], []
         self._index.adopt(before, old, last, header, full_until)
         return IndexStart(point.position)
 
-    def _lacks_files(self, point: ResumePoint, names: list[str], old: list[IndexFile]) -> bool:
+    def _are_gone(self, point: ResumePoint, names: list[str], old: list[IndexFile]) -> bool:
         """Say whether files before the last one are gone that were there at the checkpoint.
 
         Retention may have removed the first ones since: those that end before the log starts.
@@ -91,29 +88,46 @@ class IndexRecovery:
             return False
         first = int(names[0]) if names else point.index_name
         begin = (old[0].header if old else point.index_header).begin_physical_offset
-        return first == point.index_first or begin > self._min_offset
+        # One that ends with the log's first record is still needed.
+        return first == point.index_first or begin >= self._min_offset
 
-    def start_anew(self, found: Checkpoint, *, is_clean: bool) -> IndexStart:
+    def start_anew(
+        self, found: Checkpoint, distrust: Callable[[int, int], None], *, is_clean: bool
+    ) -> IndexStart:
         """Keep the files that RocketMQ's checkpoint vouches for; after a clean stop, all of them.
 
         Those after them are made again: each of their keys is in the log, or of no record.
+
+        Args:
+            distrust: `CheckpointFile.distrust_index`, called before the first file goes. A power
+                cut from then on may leave any of them, and new ones that are full, and end when
+                others did that the checkpoint vouches for, but lack entries.
+
+        Raises:
+            DiskError: the disk failed.
         """
-        kept: list[IndexFile] = []
+        kept = [] if self._lacks_files else self._believed(found, is_clean=is_clean)
+        last = self._reopen(kept)
+        newest = last.as_read() if last else kept[-1] if kept else None
+        header = newest.header if newest else _NONE
+        start = IndexStart(self._min_offset)
+        if newest is not None and header.end_physical_offset >= self._min_offset:
+            start = IndexStart(header.end_physical_offset, _entries_of_last_record(newest))
+        until = kept[-1].header.end_timestamp if kept else 0
+        distrust(until, start.first)
+        self._remove_behind(newest.name if newest else "")
+        self._index.adopt([file.name for file in kept], kept, last, header, until)
+        return start
+
+    def _believed(self, found: Checkpoint, *, is_clean: bool) -> list[IndexFile]:
+        """Return the files from the first on that can be read, and are whole."""
+        believed: list[IndexFile] = []
         for name in self._names:
             file = self._read(name)
             if file is None or not (is_clean or file.is_vouched_for(found.index_msg_timestamp)):
-                self._remove_from(name, and_itself=True)
                 break
-            kept.append(file)
-        last = self._reopen(kept)
-        self.kept_until = kept[-1].header.end_timestamp if kept else 0
-        newest = last.as_read() if last else kept[-1] if kept else None
-        header = newest.header if newest else _NONE
-        names = [file.name for file in kept]
-        self._index.adopt(names, kept, last, header, found.index_msg_timestamp)
-        if newest is None or header.end_physical_offset < self._min_offset:
-            return IndexStart(self._min_offset)
-        return IndexStart(header.end_physical_offset, _entries_of_last_record(newest))
+            believed.append(file)
+        return believed
 
     def _reopen(self, kept: list[IndexFile]) -> OwnedIndexFile | None:
         """Take the last of the files that are kept, if there is room in it, to go on with it."""
@@ -121,10 +135,7 @@ class IndexRecovery:
             return None
         newest = kept.pop()
         last = self._open(newest.name, newest.sizes.slots)
-        if last is not None and last.restore(newest.header):
-            return last
-        self._remove_from(newest.name, and_itself=True)
-        return None
+        return last if last is not None and last.restore(newest.header) else None
 
     def _read(self, name: str) -> IndexFile | None:
         path = f"{DIRECTORY}/{name}"
@@ -143,11 +154,10 @@ class IndexRecovery:
             return None
         return OwnedIndexFile(name, file, Sizes(slots, entries, is_proven=True), _NONE)
 
-    def _remove_from(self, name: str, *, and_itself: bool) -> None:
+    def _remove_behind(self, name: str) -> None:
         for other in self._names:
-            if other > name or (and_itself and other == name):
+            if other > name:
                 self._directory.remove(f"{DIRECTORY}/{other}")
-        self._names = [other for other in self._names if other < name]
 
 
 def _entries_of_last_record(file: IndexFile) -> int:
