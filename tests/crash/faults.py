@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.store.append.put_result import PutResult
+from mqlake.store.snapshot import ABORT_NAME
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Crash, Expectation, require
@@ -88,6 +89,12 @@ class FaultySession(Session):
             raise DiskError("a sync has failed")
         self.disk.abandon()
         super().start()
+
+    def hand_over(self) -> None:
+        # RocketMQ leaves such a checkpoint where it has stopped as it should.
+        if self.disk.exists(ABORT_NAME):
+            raise DiskError("the store has not stopped")
+        super().hand_over()
 
     @contextmanager
     def _bearing(self) -> Generator[None]:

@@ -190,6 +190,8 @@ class Session:
 
     def lose(self, path: str) -> None:
         """Let somebody remove a file, or a directory of files, of the store, which is not open."""
+        folder = path.rpartition("/")[0]
+        self.disk.sync_directory(folder)  # what retention removed was removed before
         self.has_lost_files = True
         if self.disk.is_directory(path):
             for name in self.disk.names(path):
@@ -197,7 +199,7 @@ class Session:
             self.disk.remove_directory(path)
         else:
             self.disk.remove(path)
-        self.disk.sync_directory(path.rpartition("/")[0])
+        self.disk.sync_directory(folder)
 
     def hand_over(self) -> None:
         """Let the checkpoint of the store, which is not open, be one that RocketMQ leaves."""

@@ -338,6 +338,22 @@ def test_an_index_that_was_being_made_again_is_not_believed(
     assert require_whole(tmp_path, settings) == 100
 
 
+@pytest.mark.parametrize("count", range(14, 21))
+def test_keys_of_the_last_record_that_two_index_files_share_are_not_inserted_again(
+    count: int, tmp_path: Path
+) -> None:
+    settings = msgspec.structs.replace(SMALL, max_index_num=50)
+    with BlockingMessageStore.open(tmp_path, settings) as store:
+        for number in range(count):
+            store.put(Message("Topic", b"", keys=[f"{number}-{key}" for key in range(3)]))
+    place = tmp_path / "checkpoint"
+    place.write_bytes(checkpoint.encode(checkpoint.decode(place.read_bytes())))  # RocketMQ's
+
+    assert open_store(tmp_path, settings).report.is_clean
+
+    assert require_whole(tmp_path, settings) == count
+
+
 def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> None:
     parts = LiveParts(tmp_path, SMALL)
     parts.put_many(messages(300))

@@ -52,7 +52,8 @@ def retention_and_lost_index_files(s: Session) -> None:
     _expire(s, 3)
     for number in (0, 1, -1):
         s.disk.abandon()
-        s.lose(f"index/{s.disk.names('index')[number]}")
+        for name in s.disk.names("index")[number:][:1]:
+            s.lose(f"index/{name}")
         s.start()
         s.put()
 

@@ -108,14 +108,14 @@ class IndexRecovery:
         """
         kept = [] if self._lacks_files else self._believed(found, is_clean=is_clean)
         last = self._reopen(kept)
-        newest = last.as_read() if last else kept[-1] if kept else None
-        header = newest.header if newest else _NONE
+        files = [*kept, last.as_read()] if last else kept
+        header = files[-1].header if files else _NONE
         start = IndexStart(self._min_offset)
-        if newest is not None and header.end_physical_offset >= self._min_offset:
-            start = IndexStart(header.end_physical_offset, _entries_of_last_record(newest))
+        if files and header.end_physical_offset >= self._min_offset:
+            start = IndexStart(header.end_physical_offset, _entries_of_last_record(files))
         until = kept[-1].header.end_timestamp if kept else 0
         distrust(until, start.first)
-        self._remove_behind(newest.name if newest else "")
+        self._remove_behind(files[-1].name if files else "")
         self._index.adopt([file.name for file in kept], kept, last, header, until)
         return start
 
@@ -160,11 +160,13 @@ class IndexRecovery:
                 self._directory.remove(f"{DIRECTORY}/{other}")
 
 
-def _entries_of_last_record(file: IndexFile) -> int:
-    number = file.header.index_count
-    while number > 1:
-        entry = index_file.decode_entry(file.view, file.sizes.slots, number - 1)
-        if entry.physical_offset != file.header.end_physical_offset:
-            break
-        number -= 1
-    return file.header.index_count - number
+def _entries_of_last_record(files: list[IndexFile]) -> int:
+    """Return how many of the last record's keys are in the files, whose ends may part them."""
+    offset, count = files[-1].header.end_physical_offset, 0
+    for file in reversed(files):
+        for number in range(file.header.index_count - 1, 0, -1):
+            entry = index_file.decode_entry(file.view, file.sizes.slots, number)
+            if entry.physical_offset != offset:
+                return count
+            count += 1
+    return count
