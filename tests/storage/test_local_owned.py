@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from mqlake.errors import DiskError, StoreError
-from mqlake.storage import local_owned
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import LOCK_NAME
 
@@ -188,52 +186,3 @@ def test_one_owner_at_a_time(directory: LocalOwnedDirectory) -> None:
         pass
     with directory.own(LOCK_NAME):
         assert directory.exists(LOCK_NAME)
-
-
-STEP = 16 << 20
-
-
-@pytest.mark.parametrize(
-    ("seconds", "ahead"), [(0.9, [(2 * STEP, STEP), (3 * STEP, STEP // 2)]), (1.0, [])]
-)
-def test_under_load_the_pages_of_the_next_step_are_brought_into_memory(
-    seconds: float,
-    ahead: list[tuple[int, int]],
-    directory: LocalOwnedDirectory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    file, now = directory.create("a", 3 * STEP + STEP // 2), 1000.0
-    mapping, asked = file.mapping(), list[tuple[int, int]]()
-
-    def ask(which: memoryview, start: int, length: int) -> None:
-        assert which is mapping
-        asked.append((start, length))
-
-    monkeypatch.setattr(local_owned, "populate_soon", ask)
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    for step in range(4):
-        for start in (0, STEP // 3):
-            file.reserve(min(step * STEP + start, file.size - 10), 10)
-        now += seconds
-    assert asked == ahead
-
-
-def test_a_disk_without_room_for_the_next_step(
-    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = directory.create("a", 3 * STEP)
-    file.mapping()
-    file.reserve(0, 1)
-    take = os.posix_fallocate
-
-    def nearly_full(descriptor: int, start: int, length: int) -> None:
-        if start == 2 * STEP:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        take(descriptor, start, length)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "posix_fallocate", nearly_full)
-        file.reserve(STEP, 1)
-        with pytest.raises(DiskError):
-            file.reserve(2 * STEP, 1)
-    file.reserve(2 * STEP, 1)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import math
 import mmap
 import os
 import shutil
-import time
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Self
@@ -17,14 +15,10 @@ from typing import Self
 from mqlake.errors import DiskError, StoreError
 from mqlake.storage.local import LocalDirectory, LocalFile
 from mqlake.storage.owner_lock import OwnerLock
-from mqlake.storage.populate import populate_soon
 from mqlake.storage.protocol import Buffer, DiskUsage
 
 # Room is taken in steps of so many bytes, so that few writes ask for any.
 _RESERVE_STEP = 16 << 20
-
-# Seconds in which a step is filled under load.
-_LOADED_STEP = 1
 
 
 class LocalOwnedFile(LocalFile):
@@ -37,7 +31,6 @@ class LocalOwnedFile(LocalFile):
         super().__init__(path, descriptor, size)
         self._mapping: memoryview | None = None
         self._reserved: set[int] = set()
-        self._reached, self._reached_at = -1, -math.inf
         self._syncing = Lock()
         self._failure: DiskError | None = None
 
@@ -65,33 +58,17 @@ class LocalOwnedFile(LocalFile):
             return
         if offset < 0 or offset + length > self._size:
             raise StoreError(f"{self._path}: no room for {length} bytes at position {offset}")
-        last = (offset + length - 1) // _RESERVE_STEP
-        for step in range(offset // _RESERVE_STEP, last + 1):
-            self._take_room(step)
-        if last > self._reached:
-            self._reach(last)
+        for step in range(offset // _RESERVE_STEP, (offset + length - 1) // _RESERVE_STEP + 1):
+            if step not in self._reserved:
+                self._take_room(step * _RESERVE_STEP)
+                self._reserved.add(step)
 
-    def _take_room(self, step: int) -> int:
-        """Make sure that the disk has room for a step; return its bytes."""
-        start = step * _RESERVE_STEP
-        length = min(_RESERVE_STEP, self._size - start)
+    def _take_room(self, start: int) -> None:
         # Without it a full disk would end the process (SIGBUS) when a page is written.
-        if length > 0 and step not in self._reserved and hasattr(os, "posix_fallocate"):
+        if hasattr(os, "posix_fallocate"):
             with disk_errors(self._path):
+                length = min(_RESERVE_STEP, self._size - start)
                 os.posix_fallocate(self._descriptor, start, length)
-        self._reserved.add(step)
-        return length
-
-    def _reach(self, step: int) -> None:
-        """Note that a step is begun; under load, have the next one's pages in memory in time."""
-        now = time.monotonic()
-        is_loaded = now - self._reached_at < _LOADED_STEP
-        self._reached, self._reached_at = step, now
-        if is_loaded and self._mapping is not None:
-            with suppress(DiskError):  # it is asked for again when it is needed
-                length = self._take_room(step + 1)
-                if length > 0:
-                    populate_soon(self._mapping, (step + 1) * _RESERVE_STEP, length)
 
     def written(self, offset: int, length: int) -> None:
         pass
