@@ -14,10 +14,10 @@ import numpy as np
 from mqlake.dispatch.compiled.hosts import host_texts, message_ids
 from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.lists import key_texts, property_texts
-from mqlake.dispatch.compiled.memory import borrow, copy, load_i32, load_i64
+from mqlake.dispatch.compiled.memory import CHUNK, borrow, copy, load_i32, load_i64
 from mqlake.dispatch.compiled.properties import find_properties
 from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
-from mqlake.dispatch.compiled.values import are_text, copy_spans, gathered
+from mqlake.dispatch.compiled.values import are_text, copy_spans, in_blocks, put_spans, span_offsets
 from mqlake.formats import host, record, sys_flag
 from mqlake.formats.record import Fault
 
@@ -29,6 +29,8 @@ _QUEUE_OFFSET_AT, _PHYSICAL_OFFSET_AT = record.QUEUE_OFFSET_AT, record.PHYSICAL_
 _SYS_FLAG_AT, _BORN_TIMESTAMP_AT = record.SYS_FLAG_AT, record.BORN_TIMESTAMP_AT
 _BORN_HOST_AT, _MIN_SIZE = record.BORN_HOST_AT, record.MIN_SIZE
 _ALIGNMENT = 8
+_BODIES_FROM_END = 4
+"""Of all parts: behind the bodies are those of message ids."""
 
 
 @inlined
@@ -44,20 +46,34 @@ def _bitmap(lengths):
 
 
 @inlined
-def _join(parts, head, spans_at):
-    """Return the parts behind the head, each aligned, and in the head where each is."""
-    end = np.int64(0)
+def _padded(size):
+    return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+
+
+@inlined
+def _join(parts, head, spans_at, data, body_at, body_length, bodies):
+    """Return the parts behind the head, each aligned, and in the head where each is.
+
+    In one of them the bodies, of so many bytes, are put: they are copied only once.
+    """
+    end = np.int64(_padded(bodies))
     for part in parts:
-        end += (len(part) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-    joined = np.zeros(len(head) + end, np.uint8)
+        end += _padded(len(part))
+    joined = np.empty(len(head) + end + CHUNK, np.uint8)
     copy(joined, 0, head, 0, len(head))
     spans = joined[spans_at : spans_at + 16 * len(parts)].view(np.int64)
-    end = np.int64(0)
+    start = np.int64(len(head))
     for number, part in enumerate(parts):
-        spans[2 * number], spans[2 * number + 1] = end, len(part)
-        copy(joined, len(head) + end, part, 0, len(part))
-        end += (len(part) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-    return joined
+        size = np.int64(len(part))
+        if number == len(parts) - _BODIES_FROM_END:
+            size = bodies
+            put_spans(joined, start, data, body_at, body_length)
+        else:
+            copy(joined, start, part, 0, size)
+        spans[2 * number], spans[2 * number + 1] = start - len(head), size
+        joined[start + size : start + _padded(size)] = 0
+        start += _padded(size)
+    return joined[: len(head) + end]
 
 
 @kernel
@@ -69,7 +85,7 @@ def columns(buffer, at, sizes, head, spans_at, seed):
     """
     buffer, head = borrow(buffer), borrow(head)
     count = len(at)
-    data, starts = gathered(buffer, at, sizes)
+    data, starts = in_blocks(buffer, at, sizes)
     # A row each: what is allocated one by one costs more than what is put in.
     longs, ints = np.empty((13, count), np.int64), np.empty((11, count), np.int32)
     queue_offset, physical_offset, born, stored, prepared = (
@@ -135,7 +151,7 @@ def columns(buffer, at, sizes, head, spans_at, seed):
     tags_present, untagged = _bitmap(tags_length)
     tag_texts = copy_spans(data, tags_at, tags_length)
     keys = key_texts(data, words_at, words_length)
-    bodies = copy_spans(data, body_at, body_length)
+    body_offsets = span_offsets(body_length)
     ids = message_ids(data, store_host_at, store_v6, offset_at)
     u8 = np.uint8
     parts = (
@@ -159,7 +175,9 @@ def columns(buffer, at, sizes, head, spans_at, seed):
         *(tags_present, tag_texts[0].view(u8), tag_texts[1]),
         *(nothing, keys[0].view(u8)),
         *(nothing, keys[1].view(u8), keys[2]),
-        *(nothing, bodies[0].view(u8), bodies[1]),
+        *(nothing, body_offsets.view(u8), nothing),
         *(nothing, ids[0].view(u8), ids[1]),
     )
-    return _join(parts, head, spans_at), count, untagged, len(pairs[1]) - 1, len(keys[1]) - 1
+    bodies = np.int64(body_offsets[-1])
+    joined = _join(parts, head, spans_at, data, body_at, body_length, bodies)
+    return joined, count, untagged, len(pairs[1]) - 1, len(keys[1]) - 1

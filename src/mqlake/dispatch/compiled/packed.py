@@ -26,7 +26,7 @@ from mqlake.dispatch.compiled.memory import (
 from mqlake.dispatch.compiled.properties import separators
 from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
 from mqlake.dispatch.compiled.utf8 import is_valid
-from mqlake.dispatch.compiled.values import gathered
+from mqlake.dispatch.compiled.values import in_blocks
 from mqlake.formats import host, record, sys_flag
 from mqlake.formats.record import Fault
 
@@ -115,7 +115,7 @@ def packed(buffer, at, sizes):
     """Return an array of records, each an array of its fields; empty where some cannot be told."""
     buffer = borrow(buffer)
     count = len(at)
-    data, starts = gathered(buffer, at, sizes)
+    data, starts = in_blocks(buffer, at, sizes)
     most = np.int64(_HEAD_SIZE)
     for row in range(count):
         pairs = sizes[row] // _LEAST_PAIR + 1

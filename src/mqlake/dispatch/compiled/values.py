@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import inlined, kernel
+from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
 from mqlake.dispatch.compiled.memory import BLOCK, CHUNK, borrow, copy, copy_chunk
 from mqlake.dispatch.compiled.utf8 import is_valid, is_valid_from
 
@@ -35,34 +35,58 @@ def copy_text(target, to, source, start, length):
     return to + length
 
 
+@inlined
+def put_spans(target, to, source, at, lengths):
+    """Copy stretches, one after the other; behind them CHUNK bytes are overwritten, too."""
+    for row in range(len(at)):
+        start, length = np.int64(at[row]), np.int64(lengths[row])
+        if start + length + CHUNK <= len(source):
+            to = copy_text(target, to, source, start, length)
+        else:
+            copy(target, to, source, start, length)
+            to += length
+
+
+@inlined
+def span_offsets(lengths):
+    """Return i4[n + 1], where stretches begin and end that lie one after the other."""
+    offsets = np.empty(len(lengths) + 1, np.int32)
+    end = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(lengths)):
+        end += lengths[row]
+        offsets[row + 1] = end
+    return offsets
+
+
 @kernel
 def copy_spans(buffer, at, lengths):
     """Return (offsets i4[n + 1], data) of stretches, one after the other."""
     buffer = borrow(buffer)
-    offsets = np.empty(len(at) + 1, np.int32)
-    end = np.int64(0)
-    offsets[0] = 0
-    for row in range(len(at)):
-        end += lengths[row]
-        offsets[row + 1] = end
+    offsets = span_offsets(lengths)
+    end = np.int64(offsets[-1])
     data = room(end)
-    to = np.int64(0)
-    for row in range(len(at)):
-        start, length = np.int64(at[row]), np.int64(lengths[row])
-        if start + length + CHUNK <= len(buffer):
-            to = copy_text(data, to, buffer, start, length)
-        else:
-            copy(data, to, buffer, start, length)
-            to += length
+    put_spans(data, 0, buffer, at, lengths)
     return offsets, data[:end]
 
 
 @inlined
-def gathered(buffer, at, sizes):
-    """Return stretches, one after the other, with a block of zeros behind; and where each starts.
+def in_blocks(buffer, at, sizes):
+    """Return bytes with the stretches, and where each starts, of which whole blocks can be loaded.
 
-    For what lies at a mapped file's end, behind which no kernel may load.
+    That is the buffer itself, but for what lies at a mapped file's end, behind which no kernel may
+    load.
     """
+    last = np.int64(0)
+    for row in range(len(at)):
+        last = max(last, np.int64(at[row]) + np.int64(sizes[row]))
+    if last + BLOCK <= len(buffer):
+        return buffer, at
+    return _gathered(buffer, at, sizes)
+
+
+@outlined
+def _gathered(buffer, at, sizes):
     starts = np.empty(len(at), np.int64)
     end = np.int64(0)
     for row in range(len(at)):
