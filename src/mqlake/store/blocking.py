@@ -179,7 +179,7 @@ class BlockingMessageStore(Answers):
     @property
     def guard(self) -> AbstractContextManager[object]:
         """The lock of the core."""
-        return self.lock
+        return self._mutex
 
     def tail(
         self,

@@ -6,8 +6,6 @@ point at is looked up for many steps at once.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -38,9 +36,7 @@ class _Known(NamedTuple):
     """Physical offset that `at` counts from."""
     at: Longs
     sizes: Longs
-    starts: list[int]
-    """As `at`."""
-    sums: list[int]
+    sums: Longs
     """Bytes of all messages before each, and of all."""
     columns: ColumnsAhead
 
@@ -101,17 +97,17 @@ class ReadAhead:
             return None
         sums, start = known.sums, offset - known.first
         stop = start + most
-        if sums[stop] - sums[start] > most_bytes:
-            stop = max(start + 1, bisect_right(sums, sums[start] + most_bytes) - 1)
+        before = sums.item(start)
+        if sums.item(stop) - before > most_bytes:
+            stop = max(start + 1, int(sums.searchsorted(before + most_bytes, "right")) - 1)
             self._next = known.first + stop
-        begin, size = known.starts[start], sums[stop] - sums[start]
-        last_size = sums[stop] - sums[stop - 1]
+        begin, end = known.at.item(start), known.at.item(stop - 1) + known.sizes.item(stop - 1)
         return Run(
             place.view,
             np.frombuffer(place.view, np.uint8, place.end),
             known.at[start:stop],
             known.sizes[start:stop],
-            known.starts[stop - 1] + last_size == begin + size,
+            end - begin == sums.item(stop) - before,
             known.columns,
             start,
         )
@@ -138,6 +134,7 @@ class ReadAhead:
         if not found.entries == found.rows == found.messages:
             return None
         at, sizes = rows[AT, : found.rows].copy(), rows[SIZE, : found.rows].copy()
-        sums = list(accumulate(sizes.tolist(), initial=0))
+        sums = np.zeros(len(sizes) + 1, np.int64)
+        sizes.cumsum(out=sums[1:])
         columns = ColumnsAhead(at, sizes, self._kernel, self._kept)
-        return _Known(offset, base, at, sizes, at.tolist(), sums, columns)
+        return _Known(offset, base, at, sizes, sums, columns)
