@@ -10,6 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,23 @@ from mqlake.store.reads.live_result import LiveGetResult
 
 A_CALL = 32
 QUIET_SECONDS = 2
-WAYS: dict[str, Callable[[LiveGetResult], int]] = {
-    "bytes": lambda result: sum(map(len, result.raw)),
-    "decoded": lambda result: sum(record.queue_offset for record in result.records),
-    "arrow": lambda result: int(result.to_arrow()["queueOffset"].to_numpy().sum()),
+
+FORMS: dict[str, Callable[[LiveGetResult], Any]] = {
+    "bytes": lambda result: result.raw,
+    "decoded": lambda result: result.records,
+    "arrow": lambda result: result.to_arrow(),
 }
+SUMS: dict[str, Callable[[list[Any]], int]] = {
+    "bytes": lambda answers: sum(map(len, chain.from_iterable(answers))),
+    "decoded": lambda answers: sum(map(_QUEUE_OFFSET, chain.from_iterable(answers))),
+    "arrow": lambda answers: _sum_of_column([batch.column("queueOffset") for batch in answers]),
+}
+"""Sizes of messages, or their queue offsets, of several answers: what shows that they are right."""
+
+SUMMED = 16
+"""Answers: adding up should cost little beside reading."""
+
+_QUEUE_OFFSET = attrgetter("queue_offset")
 
 CHECKED = "-checked"
 """Follows a form: with the CRC of all bodies checked."""
@@ -73,9 +87,10 @@ class Peer:
         return PutLoad(self.store, **words).run()
 
     def scan(self, way: str) -> Answer:
-        """Pull all queues, 32 messages a call, in one of WAYS, which CHECKED may follow."""
-        store, add = self.store, WAYS[way.removesuffix(CHECKED)]
-        crc = way.endswith(CHECKED)
+        """Pull all queues, 32 messages a call, in one of FORMS, which CHECKED may follow."""
+        name, crc = way.removesuffix(CHECKED), way.endswith(CHECKED)
+        store, form, add = self.store, FORMS[name], SUMS[name]
+        answers: list[Any] = []
         messages = total = 0
         begin = time.perf_counter()
         for topic in store.topics():
@@ -85,8 +100,12 @@ class Peer:
                     result = store.get(topic, queue_id, offset, A_CALL, crc=crc)
                     assert len(result), (result.status, topic, queue_id, offset)
                     messages += len(result)
-                    total += add(result)
+                    answers.append(form(result))
+                    if len(answers) == SUMMED:
+                        total += add(answers)
+                        answers.clear()
                     offset = result.next_offset
+        total += add(answers)
         return {"seconds": time.perf_counter() - begin, "messages": messages, "sum": total}
 
     def roll(self, count: str) -> Answer:
@@ -102,6 +121,12 @@ class Peer:
         time.sleep(QUIET_SECONDS)  # a sync that another thread began holds its files
         mappings = Path("/proc/self/maps").read_bytes().count(b"\n")
         return {"descriptors": len(os.listdir("/proc/self/fd")), "mappings": mappings}
+
+
+def _sum_of_column(chunks: list[Any]) -> int:
+    import pyarrow as pa
+
+    return int(pa.chunked_array(chunks, pa.int64()).to_numpy().sum())
 
 
 def main() -> None:

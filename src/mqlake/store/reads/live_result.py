@@ -90,7 +90,8 @@ class LiveGetResult:
         self._kernel, self._runs, self.skipped = kernel, runs, skipped
 
     def __len__(self) -> int:
-        return sum(len(run.at) for run in self._runs)
+        runs = self._runs
+        return len(runs[0].at) if len(runs) == 1 else sum(len(run.at) for run in runs)
 
     @property
     def size(self) -> int:
