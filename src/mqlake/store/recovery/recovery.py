@@ -34,6 +34,7 @@ from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.recovery.recovery_index import IndexRecovery, IndexStart
 from mqlake.store.recovery.recovery_queues import QueueRecovery, find_file_size
 from mqlake.store.settings import StoreSettings
+from mqlake.store.snapshot import ABORT_NAME
 
 Progress = Callable[[int, int], None]
 """Told how far recovery is: bytes of the log looked at, and bytes to look at in all."""
@@ -111,7 +112,7 @@ def recover(
         StoreError: the store cannot be opened.
         DiskError: the disk failed.
     """
-    is_clean = not mark_open(directory)
+    is_clean = _is_clean(directory)
     log = OwnedCommitLog(directory, settings)
     found = _Recovery(directory, settings, clock, progress, log, log, is_clean).run()
     return Recovered(**vars(found), log=log)
@@ -134,8 +135,13 @@ def recover_derived(
         StoreError: the store cannot be opened.
         DiskError: the disk failed.
     """
-    is_clean = not mark_open(directory)
+    is_clean = _is_clean(directory)
     return _Recovery(directory, settings, clock, progress, log, None, is_clean).run()
+
+
+def _is_clean(directory: OwnedDirectory) -> bool:
+    """Say whether the last process stopped cleanly; where it did not, that is certain from now."""
+    return not directory.exists(ABORT_NAME) or not mark_open(directory)
 
 
 class _Recovery:
@@ -161,10 +167,20 @@ class _Recovery:
         size = find_file_size(directory, settings.mapped_file_size_consume_queue)
         self._queues = OwnedQueues(directory, size)
         self._queues.load()
+        if is_clean:
+            self._mark_open()
         self._index = OwnedIndex(
             directory, clock, settings.max_hash_slot_num, settings.max_index_num
         )
         self._index.is_used = settings.message_index_enable
+
+    def _mark_open(self) -> None:
+        """Let the next start know that it is no clean one, and what this one knows of queues."""
+        point = self._point
+        if point and sum(queue.first for queue in self._queues) > point.queue_starts:
+            # After a crash, it would take their first files for removed by retention.
+            self._checkpoint.distrust_queues()
+        mark_open(self._directory)
 
     def run(self) -> Derived:
         log, queues, index = self._log, self._queues, self._index
