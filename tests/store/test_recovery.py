@@ -293,6 +293,52 @@ def test_a_queue_file_that_was_lost_between_others_after_a_crash(stopped: Path) 
     assert require_whole(stopped, SMALL) == 900
 
 
+@pytest.mark.parametrize(
+    ("lost", "is_clean"),
+    [
+        (slice(0, 1), True),  # after a crash, retention may have removed it
+        (slice(0, 2), True),
+        (slice(1, 2), True),
+        (slice(1, 2), False),
+    ],
+)
+@pytest.mark.parametrize("steps", range(8))
+def test_queue_files_that_were_lost_before_a_start_that_is_killed_soon(
+    steps: int, lost: slice, is_clean: bool, stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with BlockingMessageStore.open(stopped, SMALL) as store:
+        store.put_many(messages(600, seed=1))
+    if not is_clean:
+        open_store(stopped, SMALL).queues.close()
+    for file in sorted((stopped / "consumequeue/Topic0/1").iterdir())[lost]:
+        file.unlink()
+    left = steps
+
+    def count(change: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise DiskError("killed")
+            return change(*arguments)
+
+        return counted
+
+    with monkeypatch.context() as patched:
+        for kind, names in (
+            (LocalOwnedDirectory, ("create", "replace", "remove", "truncate")),
+            (LocalOwnedFile, ("write",)),
+        ):
+            for name in names:
+                patched.setattr(kind, name, count(getattr(kind, name)))
+        with pytest.raises(DiskError, match="killed"):
+            open_store(stopped, SMALL)
+
+    open_store(stopped, SMALL)
+
+    assert require_whole(stopped, SMALL) == 900
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("lost", [0, 2, -2, -1, slice(0, 2), slice(0, -1)])
 def test_index_files_that_were_lost_are_made_again(

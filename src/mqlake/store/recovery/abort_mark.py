@@ -13,23 +13,33 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.snapshot import ABORT_NAME
 
 
-def mark_open(directory: OwnedDirectory) -> bool:
-    """Make the file, durably; say whether it was there: the last process did not stop cleanly.
+def was_left_open(directory: OwnedDirectory) -> bool:
+    """Say whether the file is there: the last process did not stop cleanly.
 
     Raises:
         DiskError: the system refused it.
     """
-    if directory.exists(ABORT_NAME):
-        # Whoever made it may have died before it was certain.
-        directory.sync_directory("")
-        return True
+    if not directory.exists(ABORT_NAME):
+        return False
+    # Whoever made it may have died before it was certain.
+    directory.sync_directory("")
+    return True
+
+
+def mark_open(directory: OwnedDirectory) -> None:
+    """Make the file, durably, if it is not there.
+
+    Raises:
+        DiskError: the system refused it.
+    """
+    if was_left_open(directory):
+        return
     content = abort_file.encode(os.getpid())
     file = create_file(directory, ABORT_NAME, len(content))
     try:
         file.write(0, content)
     finally:
         file.close()
-    return False
 
 
 def mark_closed(directory: OwnedDirectory) -> None:

@@ -29,12 +29,11 @@ from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import Step
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.queues.queue_offsets import QueueOffsets
-from mqlake.store.recovery.abort_mark import mark_open
+from mqlake.store.recovery.abort_mark import mark_open, was_left_open
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.recovery.recovery_index import IndexRecovery, IndexStart
 from mqlake.store.recovery.recovery_queues import QueueRecovery, find_file_size
 from mqlake.store.settings import StoreSettings
-from mqlake.store.snapshot import ABORT_NAME
 
 Progress = Callable[[int, int], None]
 """Told how far recovery is: bytes of the log looked at, and bytes to look at in all."""
@@ -112,7 +111,7 @@ def recover(
         StoreError: the store cannot be opened.
         DiskError: the disk failed.
     """
-    is_clean = _is_clean(directory)
+    is_clean = not was_left_open(directory)
     log = OwnedCommitLog(directory, settings)
     found = _Recovery(directory, settings, clock, progress, log, log, is_clean).run()
     return Recovered(**vars(found), log=log)
@@ -135,13 +134,8 @@ def recover_derived(
         StoreError: the store cannot be opened.
         DiskError: the disk failed.
     """
-    is_clean = _is_clean(directory)
+    is_clean = not was_left_open(directory)
     return _Recovery(directory, settings, clock, progress, log, None, is_clean).run()
-
-
-def _is_clean(directory: OwnedDirectory) -> bool:
-    """Say whether the last process stopped cleanly; where it did not, that is certain from now."""
-    return not directory.exists(ABORT_NAME) or not mark_open(directory)
 
 
 class _Recovery:
@@ -167,35 +161,31 @@ class _Recovery:
         size = find_file_size(directory, settings.mapped_file_size_consume_queue)
         self._queues = OwnedQueues(directory, size)
         self._queues.load()
-        if is_clean:
-            self._mark_open()
         self._index = OwnedIndex(
             directory, clock, settings.max_hash_slot_num, settings.max_index_num
         )
         self._index.is_used = settings.message_index_enable
 
-    def _mark_open(self) -> None:
-        """Let the next start know that it is no clean one, and what this one knows of queues."""
-        point = self._point
-        if point and sum(queue.first for queue in self._queues) > point.queue_starts:
-            # After a crash, it would take their first files for removed by retention.
-            self._checkpoint.distrust_queues()
-        mark_open(self._directory)
-
     def run(self) -> Derived:
         log, queues, index = self._log, self._queues, self._index
+        lacks_first = self._is_clean and self._lacks_first_files()
+        if lacks_first:
+            # The next start, if this one dies, would take them for removed by retention.
+            self._checkpoint.distrust_queues()
+        if self._is_clean:
+            mark_open(self._directory)
         start = self._find_start()
         indexing = self._recover_index()
         dispatcher = self._dispatcher(min(start, indexing.first))
         start = dispatcher.position
         kept = self._point.position if self._point else start
-        judge = QueueRecovery(queues, log, start, kept)
+        judge = self._judge(start, kept)
         synced = self._point.position if self._point else 0
         with self._syncing(start, synced):
             fault = self._dispatch(dispatcher, indexing)
         end = dispatcher.position
         judge.settle()
-        is_broken = judge.is_broken or self._lacks_queues(judge)
+        is_broken = judge.is_broken or lacks_first or self._lacks_ends(judge)
         if is_broken:
             self._derive_queues_again(dispatcher)
         offsets = QueueOffsets()
@@ -262,7 +252,7 @@ class _Recovery:
 
     def _newest_entry(self) -> int | None:
         """Return the greatest physical offset that the last entry of a queue rightly names."""
-        judge = QueueRecovery(self._queues, self._log, self._log.limit)
+        judge = self._judge(self._log.limit)
         offsets = (judge.last_offset(queue) for queue in self._queues)
         return max((offset for offset in offsets if offset is not None), default=None)
 
@@ -323,22 +313,28 @@ class _Recovery:
                 self._progress(step.end - start, limit - start)
         raise AssertionError("a log without an end")
 
-    def _lacks_queues(self, judge: QueueRecovery) -> bool:
-        """Say whether queue files are gone that were there at the checkpoint."""
-        point = self._point
-        if point is None:
-            return False
-        # Before a crash, retention may have removed the first ones since.
-        return judge.ends < point.queue_ends or (
-            self._is_clean and judge.starts > point.queue_starts
-        )
+    def _judge(self, start: int, kept: int | None = None) -> QueueRecovery:
+        distrust = self._checkpoint.distrust_queues
+        return QueueRecovery(self._queues, self._log, start, kept, distrust)
+
+    def _lacks_first_files(self) -> bool:
+        """Say whether queues begin later than at the checkpoint, of a store that stopped cleanly.
+
+        After a crash, retention may have removed their first files since.
+        """
+        starts = sum(queue.first for queue in self._queues)
+        return self._point is not None and starts > self._point.queue_starts
+
+    def _lacks_ends(self, judge: QueueRecovery) -> bool:
+        """Say whether queues end before where they did at the checkpoint."""
+        return self._point is not None and judge.ends < self._point.queue_ends
 
     def _derive_queues_again(self, dispatcher: Dispatcher) -> None:
         """Write all queue entries of the log, behind damage too."""
         # A power cut from here on may leave some of it: nothing of that may be believed.
         self._checkpoint.distrust_queues()
         end, dispatcher.position = dispatcher.position, self._log.min_offset
-        judge = QueueRecovery(self._queues, self._log, self._log.min_offset)
+        judge = self._judge(self._log.min_offset)
         while True:
             self._dispatch(dispatcher, IndexStart(_NEVER))
             segment = self._log.segment_at(dispatcher.position)

@@ -6,6 +6,7 @@ Upstream: `ConsumeQueue.recover`, `truncateDirtyLogicFiles`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, ENTRY_SIZE, QueueEntry
@@ -31,18 +32,25 @@ class QueueRecovery:
         start: physical offset from which on all records are dispatched again.
         kept: physical offset before whose records all entries, and their files' names, are on the
             disk, says the checkpoint; `start` without it.
+        distrust: `CheckpointFile.distrust_queues`, called before files go that show that others
+            are lost.
 
     Attributes:
         is_broken: a queue lacks entries of records before `start`.
-        ends, starts: once settled, the sums of the queue offsets at which the queues ended at
-            `start`, and at which they start.
+        ends: once settled, the sum of the queue offsets at which the queues ended at `start`.
     """
 
     def __init__(
-        self, queues: OwnedQueues, log: CommitLog, start: int, kept: int | None = None
+        self,
+        queues: OwnedQueues,
+        log: CommitLog,
+        start: int,
+        kept: int | None,
+        distrust: Callable[[], None],
     ) -> None:
         self.is_broken = False
-        self.ends = self.starts = 0
+        self.ends = 0
+        self._distrust = distrust
         self._queues, self._log, self._start = queues, log, start
         self._kept = start if kept is None else kept
         queues.end_before = self.end_before
@@ -62,7 +70,9 @@ class QueueRecovery:
             queue.remove_file(base)
         # Trimmed, but a file came back; or one was lost.
         gaps = [base for base in gaps if base in queue.bases]
-        self.is_broken |= any(self._is_in_log(queue, base) for base in gaps)
+        if any(self._is_in_log(queue, base) for base in gaps):
+            self.is_broken = True
+            self._distrust()
         for base in [base for base in queue.bases if gaps and base < gaps[-1]]:
             queue.remove_file(base)
 
@@ -112,7 +122,6 @@ class QueueRecovery:
                 self.ends += queue.end
             if written > queue.end or len(queue.bases) > 1:
                 queue.end_at(queue.end)
-            self.starts += queue.first
 
     def find_end(self, queue: OwnedQueue, written: int) -> int:
         """Return the queue offset behind the last entry that can be believed.
