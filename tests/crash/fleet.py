@@ -17,6 +17,8 @@ SHARDS = 10
 
 DRAWN = 4000
 """Images of a drawn workload."""
+_DRAWN_OF_A_SEED = 100_000
+"""Numbers of drawn workloads that belong to one seed."""
 AGAIN = 10
 """In a long run, one image in so many is crashed again during its recovery."""
 
@@ -53,35 +55,41 @@ def simulate_drawn(number: int, images: int, seed: int) -> Outcome:
 
 
 def run(
-    images: int, seed: int, progress: Callable[[Outcome, int], None] = lambda *_: None
+    images: int, seeds: Sequence[int], progress: Callable[[Outcome, int], None] = lambda *_: None
 ) -> list[Outcome]:
-    """Crash all workloads side by side, then drawn ones until there were so many images.
+    """Crash all workloads with each seed, then drawn ones until there were so many images.
 
     Ends with the first workload that has a violation: a long run is for none.
+
+    Returns:
+        The outcome of each workload, over all seeds.
     """
-    outcomes: list[Outcome] = []
-    numbers = itertools.count(seed * 100_000)
+    outcomes: dict[str, Outcome] = {}
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers(), context, max_tasks_per_child=1)
 
     def keep(outcome: Outcome) -> bool:
-        outcomes.append(outcome)
-        progress(outcome, sum(each.distinct for each in outcomes))
+        outcomes.setdefault(outcome.name, Outcome(outcome.name)).add(outcome)
+        progress(outcome, sum(each.distinct for each in outcomes.values()))
         return not outcome.violated
 
     try:
-        each = images // len(WORKLOADS)
-        todo = {pool.submit(simulate, [name], each, seed, AGAIN) for name in WORKLOADS}
+        each = images // len(WORKLOADS) // len(seeds)
+        todo = [
+            pool.submit(simulate, [name], each, seed, AGAIN) for seed in seeds for name in WORKLOADS
+        ]
         for task in as_completed(todo):
             if not all(keep(outcome) for outcome in task.result()):
-                return outcomes
+                return list(outcomes.values())
         todo = set()
-        while sum(outcome.distinct for outcome in outcomes) < images:
+        drawn = ((seed, seed * _DRAWN_OF_A_SEED + at) for at in itertools.count() for seed in seeds)
+        while sum(outcome.distinct for outcome in outcomes.values()) < images:
             while len(todo) < 2 * workers():
-                todo.add(pool.submit(simulate_drawn, next(numbers), DRAWN, seed))
+                seed, number = next(drawn)
+                todo.add(pool.submit(simulate_drawn, number, DRAWN, seed))
             done, todo = wait(todo, return_when=FIRST_COMPLETED)
             if not all(keep(task.result()) for task in done):
-                return outcomes
+                break
     finally:
         pool.shutdown(cancel_futures=True)
-    return outcomes
+    return list(outcomes.values())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.crash.simulator import Outcome
 from tests.crash.workloads import PREFIX
@@ -35,52 +35,58 @@ the log there are only zeros; committed offsets are as they were last persisted,
 nothing; and of one image in eight, the store goes on: it takes a message at the next queue offset,
 stops, and is opened again without a change.
 
-An image counts once for a workload, however many crashes leave it. Crashes are drawn from a seed
-where they are not all tried, and so are the scripts of the last line, `drawn-N`.
+An image counts once for a workload, however many crashes and seeds leave it. If a workload has too
+many crashes to try all, a seed draws them; it also draws which recoveries are crashed again, and
+the scripts of the last line, `drawn-N`.
 `python -m tests.crash --workload W --image N --seed S` shows one again.
 """
 
 
-def write(outcomes: Sequence[Outcome], seed: int, seconds: float, path: Path = PATH) -> None:
+class _Row(NamedTuple):
+    """One line of the table; several workloads may share one."""
+
+    name: str
+    outcomes: Sequence[Outcome]
+
+    def line(self) -> str:
+        names = ("moments", "images", "distinct", "again", "violated")
+        sums = (sum(getattr(outcome, name) for outcome in self.outcomes) for name in names)
+        return f"| {self.name} | {' | '.join(f'{count:,}' for count in sums)} |"
+
+
+def write(
+    outcomes: Sequence[Outcome], seeds: Sequence[int], seconds: float, path: Path = PATH
+) -> None:
     """Write the section."""
-    write_section(TITLE, _lines(outcomes, seed, seconds), path)
+    write_section(TITLE, _lines(outcomes, seeds, seconds), path)
 
 
-def _rows(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+def _rows(outcomes: Sequence[Outcome]) -> Iterator[_Row]:
     """Yield what came of each workload; the drawn ones are one line."""
     drawn = [outcome for outcome in outcomes if outcome.name.startswith(PREFIX)]
     for outcome in sorted(outcomes, key=lambda outcome: outcome.name):
         if outcome not in drawn:
-            yield replace(outcome, name=f"`{outcome.name}`")
+            yield _Row(f"`{outcome.name}`", [outcome])
     if drawn:
-        yield Outcome(
-            f"{len(drawn)} drawn ones",
-            *(
-                sum(getattr(outcome, name) for outcome in drawn)
-                for name in ("images", "distinct", "again", "moments")
-            ),
-            violated=sum(outcome.violated for outcome in drawn),
-        )
+        yield _Row(f"{len(drawn)} drawn ones", drawn)
 
 
-def _lines(outcomes: Sequence[Outcome], seed: int, seconds: float) -> Iterator[str]:
+def _lines(outcomes: Sequence[Outcome], seeds: Sequence[int], seconds: float) -> Iterator[str]:
     distinct = sum(outcome.distinct for outcome in outcomes)
     violated = sum(outcome.violated for outcome in outcomes)
     yield _INTRODUCTION
     yield f"**{distinct:,} images, {violated} violations**, on {datetime.now(UTC):%Y-%m-%d}."
     yield ""
-    yield f"Seed {seed}; {seconds / 60:.1f} minutes on {machine()}. {versions()}."
+    told = f"{'Seeds' if len(seeds) > 1 else 'Seed'} {', '.join(map(str, seeds))}"
+    yield f"{told}; {seconds / 60:.1f} minutes on {machine()}. {versions()}."
     yield ""
     yield _COUNTING
     yield "### Workloads"
     yield ""
     yield "| workload | steps | crashes | images | of a second crash | violations |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-    for outcome in _rows(outcomes):
-        yield (
-            f"| {outcome.name} | {outcome.moments:,} | {outcome.images:,}"
-            f" | {outcome.distinct:,} | {outcome.again:,} | {outcome.violated} |"
-        )
+    for row in _rows(outcomes):
+        yield row.line()
     found = [violation for outcome in outcomes for violation in outcome.violations]
     if found:
         yield "\n### Violations\n"

@@ -94,14 +94,33 @@ class Outcome:
 
     name: str
     images: int = 0
-    distinct: int = 0
-    again: int = 0
-    """Of the distinct ones, those of a crash during the recovery from another."""
     moments: int = 0
     crashes: Counter[str] = field(default_factory=Counter)
+    left: dict[bytes, bool] = field(default_factory=dict)
+    """By digest of each image: whether it is known only from a crash during a recovery."""
     violated: int = 0
     violations: list[Violation] = field(default_factory=list)
     """The first of them."""
+
+    @property
+    def distinct(self) -> int:
+        """Return how many images differ from each other."""
+        return len(self.left)
+
+    @property
+    def again(self) -> int:
+        """Return how many of the distinct ones only a crash during a recovery left."""
+        return sum(self.left.values())
+
+    def add(self, other: Outcome) -> None:
+        """Add what the same workload left with another seed."""
+        self.images += other.images
+        self.moments = max(self.moments, other.moments)
+        self.crashes += other.crashes
+        for digest, is_again in other.left.items():
+            self.left[digest] = is_again and self.left.get(digest, True)
+        self.violated += other.violated
+        self.violations += other.violations[: TOLD - len(self.violations)]
 
 
 class Image(NamedTuple):
@@ -186,7 +205,6 @@ class Simulator:
             elif self._dice(name, "share").random() < share:
                 self._try_all(self._cuts(name, disk, number), expectation, story.lines)
             before = now
-        self.outcome.distinct = len(self._seen)
         return self.outcome.images - tried
 
     def _dice(self, *what: str) -> random.Random:
@@ -213,6 +231,7 @@ class Simulator:
         try:
             if digest not in self._seen:
                 self._seen[digest] = None
+                self.outcome.left[digest] = "/" in image.number
                 if len(self._seen) % COLLECTED == 0:
                     gc.collect()  # stores that died in a crash hold each other
                 disk = RecordedDisk(image.content, ManualClock(START + DEAD_FOR))
@@ -242,7 +261,7 @@ class Simulator:
     ) -> None:
         """Crash during the recovery from a crash, too."""
         disk = first.pending.clone() if first.pending else PendingDisk(first.content)
-        known, before = len(self._seen), disk.now()
+        before = disk.now()
         story = [*story, first.crash.value]
         for moment, (step, notes) in enumerate(moments(trace)):
             disk.apply(step)
@@ -258,7 +277,6 @@ class Simulator:
             )
             self._try_all(_lasting(first, chain(whole, powerless)), expectation, story)
             before = now
-        self.outcome.again += len(self._seen) - known
 
     def _report(self, image: Image, story: list[str], error: Exception) -> None:
         self.outcome.violated += 1

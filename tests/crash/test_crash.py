@@ -32,13 +32,23 @@ def test_crashes(shard: int) -> None:
 
 
 def test_page(tmp_path: Path) -> None:
-    outcome = Outcome("put", images=2345, distinct=1234, violated=1)
+    outcome = Outcome("put", images=2345, violated=1)
+    outcome.left = {number.to_bytes(2, "big"): number < 40 for number in range(1234)}
     error = ViolationError("lost: messages [5]")
     outcome.violations.append(Violation("put", 9, "0.3.p1", Crash.KILL, ["sync /a"], error))
-    page.write([outcome], 9, 60.0, tmp_path / "page.md")
+    page.write([outcome], [9, 10], 60.0, tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
     assert "**1,234 images, 1 violations**" in text
+    assert "Seeds 9, 10; " in text
+    assert "| `put` | 0 | 2,345 | 1,234 | 40 | 1 |" in text
     assert "--workload put --image 0.3.p1 --seed 9" in text
+
+
+def test_images_that_several_seeds_left_count_once() -> None:
+    both, other = Outcome("put", images=5, moments=3), Outcome("put", images=7, moments=3)
+    both.left, other.left = {b"a": False, b"b": True, b"c": True}, {b"b": False, b"c": True}
+    both.add(other)
+    assert (both.images, both.moments, both.distinct, both.again) == (12, 3, 3, 1)
 
 
 def test_pages_of_faults_and_kills(tmp_path: Path) -> None:
