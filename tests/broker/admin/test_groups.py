@@ -33,7 +33,20 @@ def test_a_group_is_made_changed_and_removed(tmp_path: Path) -> None:
             assert offsets.query("g", "T", 0) == 5
             await done(broker, DELETE, DeleteGroupHeader(group_name="g", clean_offset=True))
             assert offsets.query("g", "T", 0) is None
-            code = await refused(broker, GET, name, match="No group in this broker")
+            assert "g" not in broker.parts.groups
+
+    asyncio.run(check())
+
+
+def test_asking_for_a_missing_group_creates_it_if_the_settings_allow(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            found = await done(broker, GET, GroupNameHeader(group="g"))
+            assert decode_body(SubscriptionGroup, found.body) == SubscriptionGroup(group_name="g")
+            assert "g" in broker.parts.groups
+            await refused(broker, GET, GroupNameHeader(group="a/b"), match="No group")
+        async with running(tmp_path, autoCreateSubscriptionGroup=False) as broker:
+            code = await refused(broker, GET, GroupNameHeader(group="h"), match="No group")
             assert code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
     asyncio.run(check())

@@ -63,6 +63,44 @@ def test_consumers_come_and_go(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_heartbeat_of_the_cpp_client(tmp_path: Path) -> None:
+    """It sends enums as ordinals, and longs as text."""
+
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            one = Consumer(broker, "one")
+            topic = {
+                "classFilterMode": False,
+                "codeSet": None,
+                "subString": "*",
+                "subVersion": "1763813000000",
+                "tagsSet": None,
+                "topic": "Orders",
+            }
+            group = {
+                "consumeFromWhere": 4,
+                "consumeType": 1,
+                "groupName": "readers",
+                "messageModel": 1,
+                "subscriptionDataSet": [topic],
+            }
+            beat = {
+                "clientID": "one",
+                "consumerDataSet": [group],
+                "producerDataSet": [{"groupName": "CLIENT_INNER_PRODUCER"}],
+            }
+            answer = await one.ask(RequestCode.HEART_BEAT, body=json.dumps(beat).encode())
+            assert answer.code == ResponseCode.SUCCESS
+            found = broker.parts.clients.consumers["readers"]
+            assert found.consume_type == "CONSUME_PASSIVELY"
+            assert found.message_model == "CLUSTERING"
+            assert found.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
+            assert found.subscriptions["Orders"].sub_version == 1763813000000
+            await one.close()
+
+    asyncio.run(main())
+
+
 def test_a_heartbeat_makes_the_group_and_its_retry_topic(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path) as broker:

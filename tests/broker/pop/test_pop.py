@@ -72,6 +72,24 @@ def test_the_offset_follows_the_acknowledgements(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_receipt_may_have_words_after_the_eighth(tmp_path: Path) -> None:
+    """RocketMQ's proxy appends the message's physical offset and sends the whole handle back."""
+
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a", "b")
+            first, second = [
+                each._replace(receipt=f"{each.receipt} 4711") for each in await pop(broker)
+            ]
+            await acknowledge(broker, first)
+            answer = await change(broker, second, SOON)
+            assert answer.code == ResponseCode.SUCCESS
+            (again,) = await until(broker, 1)
+            assert again.body == "b"
+
+    run(test())
+
+
 def test_all_queues_or_one(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as broker:

@@ -61,7 +61,8 @@ class GroupAdmin:
         return response(request)
 
     def _get(self, _peer: Peer, request: Command) -> Command:
-        found = self._parts.groups.get(request.header(GroupNameHeader).group)
+        # Upstream creates the group here: clients behind RocketMQ's proxy ask for it first of all.
+        found = self._parts.groups.get_or_make(request.header(GroupNameHeader).group)
         if found is None:
             reason = "No group in this broker"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)

@@ -54,16 +54,20 @@ class Receipt(NamedTuple):
 def parse_receipt(text: str, revive_queues: int) -> Receipt:
     """Return the receipt that a client gives back.
 
+    Words after the eighth are ignored, as upstream ignores them: RocketMQ's proxy appends the
+    message's physical offset.
+
     Args:
+        text: at least the first four words of a receipt.
         revive_queues: how many queues the revive topic has.
 
     Raises:
-        RemotingError: INVALID_PARAMETER: it is none.
+        RemotingError: INVALID_PARAMETER: the text is not a receipt.
     """
-    parts = text.split(" ")
+    parts = text.split(" ", _PARTS)[:_PARTS]
     numbers = [*parts[:_LEAST], *parts[6:_PARTS]]
     are_numbers = all(part.isascii() and part.isdigit() and len(part) < 20 for part in numbers)
-    if not _LEAST <= len(parts) <= _PARTS or not are_numbers:
+    if len(parts) < _LEAST or not are_numbers:
         raise _no_receipt(text)
     start, popped, invisible, revive, *where = map(int, numbers)
     mark, broker = [*parts[_LEAST:6], *(NORMAL, "")[len(parts[_LEAST:6]) :]]

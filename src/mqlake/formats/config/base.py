@@ -12,6 +12,7 @@ import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.formats import fastjson
+from mqlake.formats.fastjson_values import adapt
 
 Read = Callable[[str], bytes | None]
 """Return the content of a file of the `config` directory by name, None where there is none."""
@@ -69,11 +70,15 @@ def convert(value: object, kind: type[T]) -> T:
     """Return the Struct in a value that `fastjson.loads` returned, as `decode` does.
 
     Raises:
-        FormatError: a field has a wrong type.
+        FormatError: a field has a type that fastjson does not convert to the declared one.
     """
     try:
         return msgspec.convert(_without_nulls(value), kind, strict=False)
-    except msgspec.ValidationError as error:
+    except msgspec.ValidationError:
+        pass  # Rare, and the walk through the declared types is slower.
+    try:
+        return msgspec.convert(adapt(value, kind), kind, strict=False)
+    except (msgspec.ValidationError, OverflowError, ValueError) as error:
         raise FormatError(str(error)) from None
 
 

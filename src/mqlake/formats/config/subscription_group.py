@@ -5,11 +5,12 @@ RocketMQ: `SubscriptionGroupManager`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from mqlake.formats.config.base import DataVersion
+from mqlake.formats.fastjson_values import ORDINALS
 
 
 class ExponentialRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
@@ -26,10 +27,13 @@ class CustomizedRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
     next: list[int] = []
 
 
+_PolicyType = Annotated[str, msgspec.Meta(extra={ORDINALS: ("EXPONENTIAL", "CUSTOMIZED")})]
+
+
 class GroupRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
     """How a group's failed messages come again."""
 
-    type: str = "CUSTOMIZED"
+    type: _PolicyType = "CUSTOMIZED"
     exponential_retry_policy: ExponentialRetryPolicy | None = None
     customized_retry_policy: CustomizedRetryPolicy | None = None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from mqlake.formats.config.base import DataVersion
+from mqlake.formats.fastjson_values import ORDINALS
 
 PERM_READ = 4
 PERM_WRITE = 2
@@ -14,6 +15,8 @@ PERM_INHERIT = 1
 
 QUEUE_TYPE = "queue.type"
 """Attribute whose value `BatchCQ` means batch consume queues."""
+
+_FilterType = Annotated[str, msgspec.Meta(extra={ORDINALS: ("SINGLE_TAG", "MULTI_TAG")})]
 
 
 class Topic(msgspec.Struct, frozen=True, rename="camel"):
@@ -23,7 +26,7 @@ class Topic(msgspec.Struct, frozen=True, rename="camel"):
     read_queue_nums: int = 16
     write_queue_nums: int = 16
     perm: int = PERM_READ | PERM_WRITE
-    topic_filter_type: str = "SINGLE_TAG"
+    topic_filter_type: _FilterType = "SINGLE_TAG"
     topic_sys_flag: int = 0
     order: bool = False
     attributes: dict[str, str] = {}

@@ -5,12 +5,35 @@ Upstream: `HeartbeatData`, `ConsumerData`, `SubscriptionData`, `CheckClientReque
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+from mqlake.formats.fastjson_values import ORDINALS
 
 ACTIVE = "CONSUME_ACTIVELY"
 PASSIVE = "CONSUME_PASSIVELY"
 BROADCASTING = "BROADCASTING"
 CLUSTERING = "CLUSTERING"
+
+# rocketmq-client-cpp sends ordinals instead of names.
+_ConsumeType = Annotated[str, msgspec.Meta(extra={ORDINALS: (ACTIVE, PASSIVE, "CONSUME_POP")})]
+MessageModel = Annotated[str, msgspec.Meta(extra={ORDINALS: (BROADCASTING, CLUSTERING)})]
+_ConsumeFromWhere = Annotated[
+    str,
+    msgspec.Meta(
+        extra={
+            ORDINALS: (
+                "CONSUME_FROM_LAST_OFFSET",
+                "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+                "CONSUME_FROM_MIN_OFFSET",
+                "CONSUME_FROM_MAX_OFFSET",
+                "CONSUME_FROM_FIRST_OFFSET",
+                "CONSUME_FROM_TIMESTAMP",
+            )
+        }
+    ),
+]
 
 
 class Subscription(msgspec.Struct, rename="camel"):
@@ -41,9 +64,9 @@ class ConsumerData(msgspec.Struct, rename="camel"):
     """
 
     group_name: str = ""
-    consume_type: str = PASSIVE
-    message_model: str = CLUSTERING
-    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    consume_type: _ConsumeType = PASSIVE
+    message_model: MessageModel = CLUSTERING
+    consume_from_where: _ConsumeFromWhere = "CONSUME_FROM_LAST_OFFSET"
     subscription_data_set: list[Subscription] = []
     unit_mode: bool = False
 

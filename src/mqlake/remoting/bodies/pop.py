@@ -6,8 +6,12 @@ Upstream: `BatchAckMessageRequestBody`, `QueryAssignmentRequestBody`,
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
+from mqlake.formats.fastjson_values import ORDINALS
+from mqlake.remoting.bodies.heartbeat import CLUSTERING, MessageModel
 from mqlake.remoting.bodies.message_queue import MessageQueue
 
 
@@ -44,7 +48,7 @@ class AssignmentQuery(msgspec.Struct, rename="camel"):
     consumer_group: str
     client_id: str
     strategy_name: str = "AVG"
-    message_model: str = "CLUSTERING"
+    message_model: MessageModel = CLUSTERING
 
 
 class Assignment(msgspec.Struct, rename="camel"):
@@ -60,6 +64,9 @@ class Assignments(msgspec.Struct, rename="camel"):
     message_queue_assignments: list[Assignment] | None = None
 
 
+_Mode = Annotated[str, msgspec.Meta(extra={ORDINALS: ("PULL", "POP")})]
+
+
 class RequestMode(msgspec.Struct, rename="camel"):
     """SET_MESSAGE_REQUEST_MODE: whether a group pulls or pops a topic.
 
@@ -70,5 +77,5 @@ class RequestMode(msgspec.Struct, rename="camel"):
 
     topic: str
     consumer_group: str
-    mode: str = "PULL"
+    mode: _Mode = "PULL"
     pop_share_queue_num: int = 0
