@@ -1,4 +1,4 @@
-"""Turn JSON values into what fastjson makes of them for a field of another type.
+"""Convert JSON values to the types of their fields as fastjson does (docs/formats/fastjson.md).
 
 Clients in other languages rely on it: rocketmq-client-cpp writes enums as ordinals and longs as
 text.
