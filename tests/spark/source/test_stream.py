@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from mqlake.errors import StoreError
 from mqlake.spark.source.options import ReadOptions
@@ -74,6 +76,71 @@ def test_every_message_once_across_growth_and_kills(
     assert most is None or max(map(len, query.sink.values())) <= most
 
 
+def created_anew(store: GrowingStore, count: int) -> GrowingStore:
+    shutil.rmtree(store.path)
+    found = GrowingStore(store.path, seed=1)
+    found.grow(count)
+    return found
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+@pytest.mark.parametrize("limit", [{}, {"maxOffsetsPerTrigger": 7}])
+def test_a_store_created_anew_at_the_same_path_is_an_error(
+    growing: GrowingStore, limit: dict[str, int], *, restarted: bool
+) -> None:
+    query = engine(growing, **limit)
+    query.run_all()
+    assert query.keys == growing.keys
+    created_anew(growing, 200)
+    if restarted:
+        query.restart()
+
+    with pytest.raises(StoreError, match=r"is not the one that this query has read: .* created"):
+        query.trigger()
+
+    query.restart(asked(growing, failOnDataLoss=False, **limit))
+    assert query.trigger() > 0
+
+
+def test_a_batch_planned_on_another_log_is_an_error(growing: GrowingStore) -> None:
+    query = engine(growing)
+    with pytest.raises(KilledError):
+        query.trigger("planned")
+    created_anew(growing, 200)
+
+    with pytest.raises(StoreError, match="is not the one that this query has read"):
+        query.restart()
+
+
+def test_a_log_that_was_cut_and_written_again_is_an_error(growing: GrowingStore) -> None:
+    """Only the last message differs, and only in its store timestamp."""
+    query = engine(growing)
+    query.run_all()
+    last = growing.messages[-1]
+    growing.grow(1)
+    segment = max((growing.path / "commitlog").iterdir())
+    for file in sorted((growing.path / "commitlog").iterdir()):
+        if int(file.name) <= last.physical_offset:
+            segment = file
+    at = last.physical_offset - int(segment.name) + 56
+    with segment.open("r+b") as file:
+        file.seek(at)
+        file.write((START + 1_000_000).to_bytes(8, "big"))
+
+    with pytest.raises(StoreError, match="its log was cut and written again"):
+        query.trigger()
+
+
+def test_a_checkpoint_without_a_fingerprint_is_read_on(growing: GrowingStore) -> None:
+    """Earlier versions wrote none."""
+    reader = engine(growing).reader
+    start = {"physicalOffset": growing.messages[10].physical_offset}
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end["physicalOffset"] > start["physicalOffset"]
+    assert reader.partitions(start, end)
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+
+
 def test_a_new_query_starts_behind_what_is_there(growing: GrowingStore) -> None:
     query = Engine(options_of(growing.path, streaming=True))
     assert query.trigger() == 0
@@ -131,7 +198,7 @@ def test_starts_are_forgotten_once_they_are_passed(growing: GrowingStore) -> Non
     start = query.reader.initialOffset()
     assert start["starts"] == {"A": {"0": 2}}
     end = query.reader.latestOffset(start, query.reader.getDefaultReadLimit())
-    assert end.keys() == {"physicalOffset"}
+    assert end.keys() == {"physicalOffset", "fingerprint"}
 
 
 def test_available_now_leaves_what_comes_later(growing: GrowingStore) -> None:

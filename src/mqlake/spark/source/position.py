@@ -1,10 +1,11 @@
 """Where a streaming query is: what Spark writes into its checkpoint.
 
-    {"physicalOffset": 4096}
+    {"physicalOffset": 4096, "fingerprint": 2774861}
     {"physicalOffset": 4096, "starts": {"TopicA": {"0": 23}}, "startsEnd": 9000}
 
 The log is one run of bytes, so one number says what has been read of all topics and queues, also
-of those that come later. `starts` are queue offsets that the query was told to start at; they mean
+of those that come later. `fingerprint` identifies the log before that offset; checkpoints of
+earlier versions lack it. `starts` are queue offsets that the query was told to start at; they mean
 nothing more from the physical offset `startsEnd` on.
 """
 
@@ -21,16 +22,22 @@ from mqlake.spark.source.queue_json import Numbers
 
 class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     physical_offset: int
+    fingerprint: int | None = None
     starts: dict[str, dict[int, int]] = {}
     starts_end: int = 0
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A physical offset, a boundary; and starts of queues, as long as they matter."""
+    """A physical offset, a boundary; and starts of queues, as long as they matter.
+
+    Attributes:
+        fingerprint: of the log before the offset; None if it is not known.
+    """
 
     physical_offset: int
     starts: Numbers = {}
     starts_end: int = 0
+    fingerprint: int | None = None
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> Position:
@@ -48,21 +55,21 @@ class Position(msgspec.Struct, frozen=True):
             for topic, queues in found.starts.items()
             for queue_id, offset in queues.items()
         }
-        return cls(found.physical_offset, starts, found.starts_end)
+        return cls(found.physical_offset, starts, found.starts_end, found.fingerprint)
 
     def write(self) -> dict[str, Any]:
         """Return what Spark keeps."""
         starts: dict[str, dict[int, int]] = {}
         for (topic, queue_id), offset in sorted(self.starts.items()):
             starts.setdefault(topic, {})[queue_id] = offset
-        written = _Written(self.physical_offset, starts, self.starts_end)
+        written = _Written(self.physical_offset, self.fingerprint, starts, self.starts_end)
         return msgspec.to_builtins(written, str_keys=True)
 
-    def at(self, physical_offset: int) -> Position:
+    def at(self, physical_offset: int, fingerprint: int | None = None) -> Position:
         """Return the position at another physical offset, without starts that are passed."""
         if physical_offset >= self.starts_end:
-            return Position(physical_offset)
-        return msgspec.structs.replace(self, physical_offset=physical_offset)
+            return Position(physical_offset, fingerprint=fingerprint)
+        return Position(physical_offset, self.starts, self.starts_end, fingerprint)
 
     @property
     def selection(self) -> Selection:

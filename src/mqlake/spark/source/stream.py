@@ -18,6 +18,7 @@ from mqlake.spark.source.batch import TaskPartition
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.columns import arrow_schema, columns_of
 from mqlake.spark.source.conditions import MOST, Selection
+from mqlake.spark.source.fingerprint import fingerprint
 from mqlake.spark.source.log import logger
 from mqlake.spark.source.offsets import data_loss, subscription
 from mqlake.spark.source.options import ReadOptions
@@ -46,7 +47,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return where a new query starts."""
         with self._tail.look() as (store, end):
-            return starting_position(store, end, self._options).write()
+            found = starting_position(store, end, self._options)
+            first = found.physical_offset
+            return found.at(first, fingerprint(store.log, first)).write()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return a limit if options set one; Spark hands it back, or that all is wanted."""
@@ -72,14 +75,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"{self._options.path}: the log ends at {end}, and the query is at "
                     f"{position.physical_offset}: the log has been cut, or it is another one",
                 )
-                return position.at(end).write()
+                return position.at(end, fingerprint(store.log, end)).write()
+            self._check_log(store, position)
             if self._target is not None:
                 end = max(position.physical_offset, min(end, self._target))
             if not isinstance(limit, ReadAllAvailable):
                 end = self._admitted(store, position, end)
-        if end > position.physical_offset:
+            if end == position.physical_offset:
+                return start
             self._last_batch = time.monotonic()
-        return position.at(end).write()
+            return position.at(end, fingerprint(store.log, end)).write()
+
+    def _check_log(self, store: OpenStore, position: Position) -> None:
+        """Raise, or warn if losses are tolerated, if the log is not the one that was read."""
+        expected, at = position.fingerprint, position.physical_offset
+        if expected is None:
+            return
+        found = fingerprint(store.log, at)
+        if found is not None and found != expected:
+            data_loss(
+                self._options,
+                f"{self._options.path}: the log before physical offset {at} is not the one that "
+                "this query has read: the store was created anew, or its log was cut and written "
+                "again; start a new query, with a new checkpoint, to read it from its beginning",
+            )
 
     def _admitted(self, store: OpenStore, position: Position, end: int) -> int:
         """Return where the options end the next micro-batch."""
@@ -111,11 +130,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the tasks of a micro-batch, the same ones whenever it is planned."""
-        position, last = Position.read(start), Position.read(end).physical_offset
-        first = position.physical_offset
+        position, until = Position.read(start), Position.read(end)
+        first, last = position.physical_offset, until.physical_offset
         if first >= last:
             return []
         with self._tail.look() as (store, _):
+            self._check_log(store, position)
+            self._check_log(store, until)
             if first < store.log.min_offset:
                 data_loss(
                     self._options,
