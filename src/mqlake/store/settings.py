@@ -63,6 +63,8 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     auto_message_version_on_topic_len: bool = True
     """Topics longer than 127 bytes are written as V2 records instead of being refused."""
     os_page_cache_busy_time_out_mills: int = 1000
+    enabled_append_prop_crc: bool = msgspec.field(default=True, name="enabledAppendPropCRC")
+    """Whether each record states a CRC of itself in its last property (off in RocketMQ)."""
 
     # Flush
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH

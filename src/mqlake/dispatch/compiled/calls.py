@@ -26,6 +26,7 @@ from mqlake.dispatch.compiled import queue_entries as _queue_entries
 from mqlake.dispatch.compiled import queue_read as _queue_read
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
+from mqlake.dispatch.compiled import record_crc as _record_crc
 from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.drafts import Drafts, Routes
 from mqlake.dispatch.queue_read import TOPIC_LEAD, Limits, Part, Wanted
@@ -41,6 +42,7 @@ message_ids = _hosts.message_ids
 key_texts = _lists.key_texts
 draft_batch = _batch_body.draft_batch
 packed = _packed.packed
+state_crcs = _record_crc.state_crcs
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:
@@ -196,6 +198,7 @@ def write_records(
     first: int,
     routes: Routes,
     now: int,
+    append_crc: int,
 ) -> tuple[int, int]:
     return _encode.write_records(
         target,
@@ -210,4 +213,5 @@ def write_records(
         routes.hosts,
         routes.parts,
         now,
+        append_crc,
     )
