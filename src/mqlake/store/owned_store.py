@@ -282,8 +282,8 @@ class OwnedStore:
     def _services(self) -> list[Service]:
         settings = self.settings
         return [
-            Service(settings.flush_interval_commit_log, self._flush),
-            Service(settings.flush_interval_consume_queue, self._derived_flush),
+            Service(settings.flush_interval_commit_log, self._flush, "flush"),
+            Service(settings.flush_interval_consume_queue, self._derived_flush, "checkpoint"),
             *self.retention.services(),
             *self.scheduled.services(),
             *self.timers.services(),

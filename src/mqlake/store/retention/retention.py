@@ -89,8 +89,8 @@ class Retention:
         """
         settings = self._settings
         return [
-            Service(settings.clean_resource_interval, self.check),
-            Service(settings.delete_commit_log_files_interval, self.remove_next),
+            Service(settings.clean_resource_interval, self.check, "retention"),
+            Service(settings.delete_commit_log_files_interval, self.remove_next, "file removal"),
         ]
 
     def clean(self) -> None:
