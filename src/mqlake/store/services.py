@@ -79,13 +79,15 @@ class Service:
 
     def is_due(self, now: float) -> bool:
         """Say whether to start it at a monotonic time (seconds)."""
-        return (now - self.last) * 1000 >= max(self.interval, self._pause)
+        return (now - self.last) * 1000 >= self.pause
 
     @property
-    def _pause(self) -> int:
+    def pause(self) -> int:
+        """Milliseconds until the next start: the interval, or more while it fails."""
         if not self._in_a_row:
-            return 0
-        return min(FIRST_PAUSE << min(self._in_a_row - 1, _MOST_DOUBLINGS), LONGEST_PAUSE)
+            return self.interval
+        doublings = min(self._in_a_row - 1, _MOST_DOUBLINGS)
+        return max(self.interval, min(FIRST_PAUSE << doublings, LONGEST_PAUSE))
 
     def failed(self, error: Exception) -> None:
         """Count and log a failure; the next start is put off, twice as long each time."""
@@ -95,11 +97,10 @@ class Service:
         self.failures += 1
         self._in_a_row += 1
         self.failure = reason
-        pause = max(self.interval, self._pause) / 1000
         _log.error(
             "service %s failed, and is tried again in %.1f s: %s",
             self.name,
-            pause,
+            self.pause / 1000,
             reason,
             exc_info=trace,
         )

@@ -45,11 +45,9 @@ class ConfigStore:
             Service(
                 settings.flush_consumer_offset_interval,
                 self.consumer_offsets.write,
-                "consumer offsets",
+                "consumerOffsets",
             ),
-            Service(
-                settings.flush_delay_offset_interval, self.delay_offsets.write, "delay offsets"
-            ),
+            Service(settings.flush_delay_offset_interval, self.delay_offsets.write, "delayOffsets"),
         ]
 
     def persist(self) -> None:

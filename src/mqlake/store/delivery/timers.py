@@ -90,8 +90,8 @@ class TimerMessages:
             self.deliver()
 
         interval = self._settings.timer_flush_interval_ms
-        flush = Service(interval, self._files.pending, "timer files")
-        return [Service(_INTERVAL, start, "timer messages"), flush]
+        flush = Service(interval, self._files.pending, "timerFiles")
+        return [Service(_INTERVAL, start, "timerMessages"), flush]
 
     @property
     def waiting(self) -> int:

@@ -133,7 +133,7 @@ class Transactions:
 
         interval = self._settings.transaction_check_interval
         return [
-            Service(interval, start, "transaction checks"),
+            Service(interval, start, "transactionChecks"),
             Service(_GO_ON_INTERVAL, go_on, "transactions"),
         ]
 
