@@ -68,6 +68,7 @@ class OwnedStore:
         failure: why nothing more is taken until the store is opened again: the disk failed to keep
             what it had taken, or a task of the store is gone.
         flush_service: syncs the log by the clock.
+        not_writable: why no messages are taken now; None where they are.
         dispatch_failures: how many ticks failed.
     """
 
@@ -109,7 +110,7 @@ class OwnedStore:
         self._checkpoint = found.checkpoint
         self._dispatch_failure: StoreError | None = None
         self.dispatch_failures = 0
-        self._not_writable: str | None = None
+        self.not_writable: str | None = None
         self._last_flush = self._last_checkpoint = clock.monotonic()
         self.last_tick = clock.milliseconds()
         self._entries_in_checkpoint = self.dispatcher.entries
@@ -235,13 +236,13 @@ class OwnedStore:
     def _update_writable(self) -> None:
         failure = self.failure or self._dispatch_failure
         reason = str(failure) if failure else self.retention.not_writable
-        if reason == self._not_writable:
+        if reason == self.not_writable:
             return
         if reason is not None:
             _log.error("the store takes no messages: %s", reason)
         else:
             _log.info("the store takes messages again")
-        self._not_writable = reason
+        self.not_writable = reason
         self._appender.set_not_writable(reason)
 
     # Durability
