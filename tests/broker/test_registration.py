@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
@@ -18,6 +19,7 @@ from mqlake.remoting.body import decode_body
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import request
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.headers.namesrv import GetRouteInfoHeader, PutKVConfigHeader
 from tests.broker.running import PATIENCE, running, to
 
@@ -159,3 +161,26 @@ def test_what_closes_every_connection_is_not_asked_all_the_time(tmp_path: Path) 
 
     asyncio.run(run())
     assert 1 <= asked <= 10
+
+
+def test_whatever_fails_it_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = RemotingClient.connect
+
+    async def fail_once(client: RemotingClient, address: str) -> Peer:
+        monkeypatch.setattr(RemotingClient, "connect", whole)
+        raise UnicodeError("label too long")
+
+    async def run() -> None:
+        async with name_server() as address:
+            monkeypatch.setattr(RemotingClient, "connect", fail_once)
+            async with running(tmp_path, namesrvAddr=address):
+
+                async def is_known() -> bool:
+                    return await route(address, "TBW102") is not None
+
+                await until(is_known)
+
+    asyncio.run(run())
+    assert "not registered: UnicodeError: label too long" in caplog.text

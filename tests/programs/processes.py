@@ -18,15 +18,26 @@ from tests.broker.running import PATIENCE, SMALL
 class BrokerProcess:
     """`mqlake broker`, started and listening; its log is in `log`.
 
+    Args:
+        patch: Python statements that the process runs first: faults to inject.
+
     Attributes:
         address, name_server: where it listens, "ip:port".
     """
 
-    def __init__(self, store: Path, log: Path, settings: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        store: Path,
+        log: Path,
+        settings: Mapping[str, object],
+        patch: str = "",
+    ) -> None:
         port, names = free_port(-FAST_PORT_DISTANCE), free_port()
         self.address, self.name_server = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
         self.log = log
-        command = [sys.executable, "-m", "mqlake", "broker", "--store", str(store)]
+        code = f"{patch}\nimport runpy; runpy.run_module('mqlake', run_name='__main__')"
+        command = [sys.executable, "-c", code] if patch else [sys.executable, "-m", "mqlake"]
+        command += ["broker", "--store", str(store)]
         command += ["--port", str(port), "--namesrv-port", str(names)]
         for name, value in {**SMALL, **settings}.items():
             command += ["--set", f"{name}={value}"]

@@ -156,6 +156,44 @@ def test_a_signal_stops_it_in_good_order(tmp_path: Path, number: signal.Signals)
     assert log.splitlines()[-1].endswith("stopped")
 
 
+DYING = """
+from mqlake.store.services import Services
+from pathlib import Path
+due = Services.due
+def die(services):
+    if Path({path!r}).exists():
+        raise ValueError("odd")
+    return due(services)
+Services.due = die
+"""
+
+
+def test_a_broker_whose_store_fails_ends_by_itself(tmp_path: Path) -> None:
+    async def ask(process: BrokerProcess) -> None:
+        client = RemotingClient()
+        send = request(RequestCode.SEND_MESSAGE_V2, to("Orders"), b"kept")
+        await client.call(process.address, send, PATIENCE)
+        await client.close()
+
+    store, sign = tmp_path / "store", tmp_path / "die"
+    process = BrokerProcess(store, tmp_path / "log", {}, DYING.format(path=str(sign)))
+    try:
+        asyncio.run(ask(process))
+        sign.touch()
+        assert process.process.wait(PATIENCE) == 2
+    finally:
+        process.kill()
+    lines = process.log.read_text().splitlines()
+    assert any("ValueError: odd" in line for line in lines)
+    assert lines[-1].startswith("mqlake: the store's service task is gone: ValueError: odd")
+    assert "Orders" in (store / "config" / "topics.json").read_text()
+    # The next start recovers what was acknowledged.
+    sign.unlink()
+    process.start()
+    assert process.stop() == 0
+    assert not (store / "abort").exists()
+
+
 def test_what_cannot_start_says_so_in_one_line(tmp_path: Path) -> None:
     first = BrokerProcess(tmp_path / "store", tmp_path / "log", {})
     try:

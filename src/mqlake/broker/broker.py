@@ -6,8 +6,9 @@ the store's own threads.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
 
@@ -25,6 +26,7 @@ from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
+from mqlake.errors import StoreError
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.header import Header
@@ -94,6 +96,11 @@ class Broker:
         """The connections that are open."""
         return self._server.peers
 
+    @property
+    def failed(self) -> asyncio.Future[StoreError]:
+        """Done once the store has lost its service task: the broker is of no use any more."""
+        return self.parts.store.failed
+
     async def start(self) -> None:
         """Open the store, listen, and register.
 
@@ -122,13 +129,28 @@ class Broker:
         """Answer nobody any more, and leave the store in good order.
 
         Raises:
-            DiskError: the disk failed; the next start recovers.
+            StoreError: the disk failed, or the store did before; the next start recovers.
         """
-        await self.parts.names.stop()
-        for function in self.parts.on_stop:
-            if (waits := function()) is not None:
-                await waits
-        await self._undo.aclose()
+        # Whatever fails, the store is closed.
+        async with self._undo:
+            failures = [
+                failure
+                for function in (self.parts.names.stop, *self.parts.on_stop)
+                if (failure := await _finish(function)) is not None
+            ]
+            if failures:
+                raise failures[0]
+
+
+async def _finish(function: Callable[[], Awaitable[object] | None]) -> Exception | None:
+    """Call what is to be done before a stop; log and return what it raises."""
+    try:
+        if (waits := function()) is not None:
+            await waits
+    except Exception as error:  # noqa: BLE001 (the others, and closing the store, go on)
+        _log.error("stopping: %s failed", function.__qualname__, exc_info=error)
+        return error
+    return None
 
 
 def _restore_topics(parts: Parts) -> None:

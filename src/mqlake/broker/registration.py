@@ -106,8 +106,12 @@ class Registration:
             self._stale[address].clear()
             try:
                 await self._register(address)
-            except MqlakeError as error:
-                failure, pause = str(error), _AGAIN
+            except Exception as error:  # noqa: BLE001 (a broker without this task is found no more)
+                failure, pause = f"{type(error).__name__}: {error}", _AGAIN
+                if isinstance(error, MqlakeError):
+                    failure = str(error)
+                elif failure != was_told:
+                    _log.error("name server %s: registration failed", address, exc_info=error)
                 self._stale[address].clear()  # set by the connection that was lost just now
             else:
                 failure, pause = "", period

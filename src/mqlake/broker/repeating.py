@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-_log = logging.getLogger(__name__)
+from mqlake.store.services import Service
 
 
 class Repeating:
@@ -14,22 +13,43 @@ class Repeating:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._timers: dict[Callable[[], object], asyncio.TimerHandle] = {}
+        self._timers: dict[Service, asyncio.TimerHandle] = {}
+        self._is_stopped = False
+
+    def __iter__(self) -> Iterator[Service]:
+        """Return the functions as services, for those that report how they fare."""
+        return iter(self._timers)
 
     def every(self, seconds: float, function: Callable[[], object]) -> None:
-        """Call a function in this interval; what it raises is logged, and the next call comes."""
+        """Call a function in this interval, and less often while it fails.
+
+        What it raises is logged and counted, and does not end the others.
+        """
+
+        def start() -> None:
+            function()
+
+        service = Service(round(seconds * 1000), start, function.__qualname__)
 
         def call() -> None:
-            self._timers[function] = self._loop.call_later(seconds, call)
             try:
-                function()
-            except Exception:  # noqa: BLE001 — one that fails does not end the others
-                _log.exception("%s failed", function.__qualname__)
+                service.start()
+            except Exception as error:  # noqa: BLE001 (one that fails does not end the others)
+                service.failed(error)
+            else:
+                service.worked()
+            finally:
+                call_later()
 
-        self._timers[function] = self._loop.call_later(seconds, call)
+        def call_later() -> None:
+            if not self._is_stopped:
+                self._timers[service] = self._loop.call_later(service.pause / 1000, call)
+
+        call_later()
 
     def stop(self) -> None:
         """Call none of them any more."""
+        self._is_stopped = True
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

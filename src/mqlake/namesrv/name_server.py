@@ -85,6 +85,12 @@ class NameServer:
 
     def _expire(self) -> None:
         self._scan_later()
+        try:
+            self._close_expired()
+        except Exception:
+            _log.exception("brokers that are gone could not be forgotten; the next scan goes on")
+
+    def _close_expired(self) -> None:
         for broker in self._state.routes.expire(self._state.clock.milliseconds()):
             if isinstance(broker.connection, Peer):
                 broker.connection.close()

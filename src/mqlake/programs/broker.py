@@ -12,7 +12,7 @@ import msgspec
 
 from mqlake.broker.broker import Broker
 from mqlake.broker.settings import BrokerSettings
-from mqlake.errors import MqlakeError
+from mqlake.errors import MqlakeError, StoreError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
@@ -61,6 +61,11 @@ class BrokerProgram:
 
     async def __aexit__(self, *failure: object) -> None:
         await self._undo.aclose()
+
+    @property
+    def failed(self) -> asyncio.Future[StoreError]:
+        """Done once the broker is of no use any more; there while the program runs."""
+        return self.broker.failed
 
     async def _start_name_server(self, undo: AsyncExitStack) -> str:
         """Start it, and return its address."""

@@ -12,8 +12,22 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Protocol, runtime_checkable
+
+from mqlake.errors import MqlakeError
 
 Server = Callable[[], AbstractAsyncContextManager[object]]
+
+
+@runtime_checkable
+class Failing(Protocol):
+    """A server that may come to be of no use while it runs."""
+
+    @property
+    def failed(self) -> asyncio.Future[MqlakeError]:
+        """Done once it is of no use, with the reason."""
+        ...
+
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 _STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -24,10 +38,12 @@ _log = logging.getLogger(__name__)
 def serve(make: Server) -> None:
     """Enter what `make` returns, on an event loop, and leave it at SIGTERM or SIGINT.
 
-    The loop is uvloop's where that is installed. What goes on is logged to stderr.
+    A server that is `Failing` and fails is left at once: whoever runs the program, such as systemd,
+    is to start it again. The loop is uvloop's where that is installed. What goes on is logged to
+    stderr.
 
     Raises:
-        MqlakeError: the server cannot be started, or does not stop cleanly.
+        MqlakeError: the server cannot be started, failed, or does not stop cleanly.
     """
     # What is imported from here on stays. To look through it for garbage would take a fifth of the
     # start, and later a tenth of a second every now and then.
@@ -71,9 +87,13 @@ async def _until_told(make: Server) -> None:
 
     for number in _STOPS:
         asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
-    async with make():
+    async with make() as server:
         gc.freeze()
         gc.enable()
-        name = await told
-        _log.info("%s: stopping", name)
+        failed = server.failed if isinstance(server, Failing) else None
+        await asyncio.wait([told, failed] if failed else [told], return_when="FIRST_COMPLETED")
+        if failed and failed.done():
+            _log.critical("stopping: %s", failed.result())
+            raise failed.result()
+        _log.info("%s: stopping", told.result())
     _log.info("stopped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +10,7 @@ from threading import Condition, Event, Lock, Thread
 from time import sleep
 from typing import Self
 
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
@@ -24,6 +25,8 @@ from mqlake.store.settings import StoreSettings, make_settings
 
 # Seconds between ticks beside puts that tick themselves: to wake oftener would only stop them.
 _BESIDE_PUTS = 0.01
+
+_log = logging.getLogger(__name__)
 
 
 class BlockingMessageStore(Answers):
@@ -46,7 +49,7 @@ class BlockingMessageStore(Answers):
         self._is_syncing = False
         self._is_closing = False
         self._work, self._has_work = Event(), False
-        self._thread = Thread(target=self._serve, name="mqlake-store", daemon=True)
+        self._thread = Thread(target=self._serve_guarded, name="mqlake-store", daemon=True)
         self._thread.start()
 
     @classmethod
@@ -74,7 +77,7 @@ class BlockingMessageStore(Answers):
         """Dispatch and sync everything, and let go of the directory.
 
         Raises:
-            DiskError: the disk failed; the next start recovers.
+            StoreError: the disk failed, or the store did before; the next start recovers.
         """
         self._is_closing = True
         self._work.set()
@@ -160,15 +163,19 @@ class BlockingMessageStore(Answers):
                 reason = str(core.failure)
                 raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from core.failure
             if not self._is_syncing:
-                self._sync()
+                self._sync(result)
             elif not self.lock.wait(deadline - core.clock.monotonic()):
                 reason = f"not on the disk after {timeout} ms"
                 raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason))
 
-    def _sync(self) -> None:
+    def _sync(self, result: PutResult) -> None:
         self._is_syncing = True
         try:
             self._run(self.core.log.unsynced())
+        except Exception as error:
+            self.core.flush_service.failed(error)
+            reason = f"the sync ended: {type(error).__name__}: {error}"
+            raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from error
         finally:
             self._is_syncing = False
             self.lock.notify_all()
@@ -200,6 +207,18 @@ class BlockingMessageStore(Answers):
         return follow_blocking(tail, self.lock, timeout)
 
     # Services
+
+    def _serve_guarded(self) -> None:
+        """Serve until the store is closed; fail loudly if anything else ends that."""
+        try:
+            self._serve()
+        except BaseException as error:  # noqa: BLE001 (nobody else would hear of it)
+            reason = f"{type(error).__name__}: {error}"
+            failure = StoreError(f"the store's service thread is gone: {reason}; open it again")
+            _log.critical("%s", failure, exc_info=error)
+            with self.lock:
+                self.core.fail(failure)
+                self.lock.notify_all()
 
     def _serve(self) -> None:
         core, next_look = self.core, 0.0

@@ -6,25 +6,28 @@ Upstream: `DefaultMessageStore`, `GroupCommitService`, `FlushRealTimeService`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
 from mqlake.dispatch.drafts import Drafts
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, StoreError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.delivery.transactions import Ended
+from mqlake.store.disk_threads import disk_threads
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings, make_settings
+
+_log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
@@ -44,9 +47,13 @@ class MessageStore(Answers):
 
     Attributes:
         core: the store itself, for everything that needs no waiting.
+        failed: done once the store's service task is gone, with the reason. The store takes no
+            more messages then, and delivers and keeps nothing: close it, and open it again. There
+            while it is open.
     """
 
     core: OwnedStore
+    failed: asyncio.Future[StoreError]
 
     def __init__(
         self, path: str | os.PathLike[str], settings: StoreSettings, progress: Progress | None
@@ -79,8 +86,7 @@ class MessageStore(Answers):
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        # Two: a put does not wait behind the files of many queues.
-        self._disk = ThreadPoolExecutor(2, "mqlake-disk")
+        self._disk = disk_threads()
         try:
             self.core = await self._loop.run_in_executor(self._disk, self._open)
         except BaseException:
@@ -88,7 +94,9 @@ class MessageStore(Answers):
             raise
         self._is_sync = self.core.waits_for_disk
         self._closing = asyncio.Event()
+        self.failed = self._loop.create_future()
         self._serving = self._loop.create_task(self._serve())
+        self._serving.add_done_callback(self._served)
         return self
 
     def _open(self) -> OwnedStore:
@@ -102,7 +110,7 @@ class MessageStore(Answers):
         """Dispatch and sync everything, and let go of the directory.
 
         Raises:
-            DiskError: the disk failed; the next start recovers.
+            StoreError: the disk failed, or the store did before; the next start recovers.
         """
         self._closing.set()
         # Not cut off: the job that it may wait for writes files that closing writes too.
@@ -279,7 +287,7 @@ class MessageStore(Answers):
             self._flushing = self._loop.create_task(self._flush())
         try:
             await future
-        except DiskError as error:
+        except StoreError as error:
             raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, str(error))) from error
         except TimeoutError:
             reason = f"not on the disk after {self.core.settings.sync_flush_timeout} ms"
@@ -294,19 +302,26 @@ class MessageStore(Answers):
                 await self._run(self.core.log.unsynced())
                 self.core.tick()
                 self._release()
+        except BaseException as error:
+            self._release(f"the sync ended: {type(error).__name__}: {error}")
+            if not isinstance(error, Exception):
+                raise
+            self.core.flush_service.failed(error)
         finally:
             self._flushing = None
 
-    def _release(self) -> None:
+    def _release(self, reason: str | None = None) -> None:
+        """Answer the puts that need not wait any longer; with a reason, all of them with that."""
         failure, flushed = self.core.failure, self.core.log.flushed
-        while self._waiting and (failure or self._waiting[0].end <= flushed):
-            future = self._waiting.popleft().future
-            if future.done():
+        reason = str(failure) if failure else reason
+        while self._waiting and (reason is not None or self._waiting[0].end <= flushed):
+            waiting = self._waiting.popleft()
+            if waiting.future.done():
                 continue
-            if failure is None:
-                future.set_result(None)
+            if waiting.end <= flushed:
+                waiting.future.set_result(None)
             else:
-                future.set_exception(DiskError(str(failure), failure.errno))
+                waiting.future.set_exception(StoreError(reason))
 
     def _expire(self) -> None:
         self._expiry = None
@@ -354,6 +369,20 @@ class MessageStore(Answers):
                 await self._run(job)
             self._release()
 
+    def _served(self, task: asyncio.Task[None]) -> None:
+        """Fail loudly if the service task has ended for another reason than that of closing."""
+        if task.cancelled():
+            reason, error = "it was cancelled", None
+        elif (error := task.exception()) is not None:
+            reason = f"{type(error).__name__}: {error}"
+        else:
+            return
+        failure = StoreError(f"the store's service task is gone: {reason}; open the store again")
+        _log.critical("%s: %s", self._path, failure, exc_info=error)
+        self.core.fail(failure)
+        self._release()
+        self.failed.set_result(failure)
+
     async def _is_closing_after(self, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
@@ -365,14 +394,25 @@ class MessageStore(Answers):
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
 
         Raises:
-            DiskError: the disk failed.
+            StoreError: the disk failed.
         """
         await self._run(self.core.remove_topic(topic))
+        if self.core.failure is not None:
+            raise self.core.failure
 
     async def _run(self, job: Job) -> None:
+        """Run a job in another thread; a disk that fails is the store's failure."""
         try:
-            await self._loop.run_in_executor(self._disk, job.run)
+            await self._loop.run_in_executor(self._disk, self._run_in_thread, job)
         except DiskError as error:
             self.core.fail(error)
         else:
             job.done()
+
+    def _run_in_thread(self, job: Job) -> None:
+        try:
+            job.run()
+        except DiskError as error:
+            # Whoever waits for the job may have been cancelled: the failure counts all the same.
+            self._loop.call_soon_threadsafe(self.core.fail, error)
+            raise

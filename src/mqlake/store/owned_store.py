@@ -7,13 +7,14 @@ Upstream: `DefaultMessageStore`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -42,6 +43,8 @@ _LONGEST_TICK = 4
 
 _PAGE = 4096
 
+_log = logging.getLogger(__name__)
+
 
 class OwnedStore:
     """A store directory that this process owns and writes. For one thread.
@@ -62,7 +65,11 @@ class OwnedStore:
         services: what is done by the clock.
         last_tick: when it was dispatched last, milliseconds.
         answer_if_busy: `Appender.answer_if_busy`.
-        failure: why nothing more is taken, once the disk failed to keep what it had taken.
+        failure: why nothing more is taken until the store is opened again: the disk failed to keep
+            what it had taken, or a task of the store is gone.
+        flush_service: syncs the log by the clock.
+        not_writable: why no messages are taken now; None where they are.
+        dispatch_failures: how many ticks failed.
     """
 
     def __init__(
@@ -76,7 +83,7 @@ class OwnedStore:
         self.retention = Retention(
             directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
         )
-        self.failure: DiskError | None = None
+        self.failure: StoreError | None = None
         self.reads = LiveReads(
             Live(
                 self.log,
@@ -101,12 +108,14 @@ class OwnedStore:
         )
         self.waits_for_disk = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._checkpoint = found.checkpoint
-        self._dispatch_failure: DiskError | None = None
-        self._not_writable: str | None = None
+        self._dispatch_failure: StoreError | None = None
+        self.dispatch_failures = 0
+        self.not_writable: str | None = None
         self._last_flush = self._last_checkpoint = clock.monotonic()
         self.last_tick = clock.milliseconds()
         self._entries_in_checkpoint = self.dispatcher.entries
         self._held = ExitStack()
+        self.flush_service = Service(settings.flush_interval_commit_log, self._flush, "flush")
         self.services = Services(clock, self._services())
 
     @classmethod
@@ -204,28 +213,42 @@ class OwnedStore:
     def tick(self) -> None:
         """Dispatch everything that may be read.
 
-        Where the disk refuses, the store takes no messages until a later tick succeeds.
+        If that fails, the store takes no messages until a later tick succeeds.
         """
         self.last_tick = self.clock.milliseconds()
         try:
             self.log.prepare_next()
             self.dispatcher.run(self.readable_end)
             self._dispatch_failure = None
-        except DiskError as error:
-            self._dispatch_failure = error
+        except Exception as error:  # noqa: BLE001 (whoever ticks goes on: a later tick may succeed)
+            self._dispatch_failed(error)
         self._update_writable()
+
+    def _dispatch_failed(self, error: Exception) -> None:
+        self.dispatch_failures += 1
+        reason = f"dispatch failed: {type(error).__name__}: {error}"
+        failure = error if isinstance(error, StoreError) else StoreError(reason)
+        # The same failure comes back with every tick.
+        if failure is not error and reason != str(self._dispatch_failure):
+            _log.error("dispatch failed", exc_info=error)
+        self._dispatch_failure = failure
 
     def _update_writable(self) -> None:
         failure = self.failure or self._dispatch_failure
         reason = str(failure) if failure else self.retention.not_writable
-        if reason != self._not_writable:
-            self._not_writable = reason
-            self._appender.set_not_writable(reason)
+        if reason == self.not_writable:
+            return
+        if reason is not None:
+            _log.error("the store takes no messages: %s", reason)
+        else:
+            _log.info("the store takes messages again")
+        self.not_writable = reason
+        self._appender.set_not_writable(reason)
 
     # Durability
 
-    def fail(self, error: DiskError) -> None:
-        """Take no more messages, for good: the disk did not keep what it had taken."""
+    def fail(self, error: StoreError) -> None:
+        """Take no more messages until the store is opened again, for this reason."""
         self.failure = self.failure or error
         self._update_writable()
 
@@ -282,8 +305,8 @@ class OwnedStore:
     def _services(self) -> list[Service]:
         settings = self.settings
         return [
-            Service(settings.flush_interval_commit_log, self._flush),
-            Service(settings.flush_interval_consume_queue, self._derived_flush),
+            self.flush_service,
+            Service(settings.flush_interval_consume_queue, self._derived_flush, "checkpoint"),
             *self.retention.services(),
             *self.scheduled.services(),
             *self.timers.services(),
@@ -318,24 +341,37 @@ class OwnedStore:
         """Stop cleanly: everything dispatched and on the disk, the directory let go of.
 
         Raises:
-            DiskError: the disk failed, now or before; the next start recovers.
+            StoreError: the store failed, now or before; the next start recovers.
         """
         self._appender.shut_down()
         self.reads.arrivals.close()
         with self._held:
             try:
-                self.sync_log()
-                self.scheduled.keep()
-                self.transactions.keep()
-                self.config.persist()
-                self.timers.close()
-                if self._dispatch_failure is not None:
-                    raise self._dispatch_failure
-                self.checkpoint()
-                self._checkpoint.write(reached(self.dispatcher, self.index), is_clean_stop=True)
-                mark_closed(self.directory)
+                self._stop()
+            except BaseException:
+                self._keep_tables()
+                raise
             finally:
                 self._close_files()
+
+    def _stop(self) -> None:
+        self.sync_log()
+        self.scheduled.keep()
+        self.transactions.keep()
+        self.config.persist()
+        self.timers.close()
+        if self._dispatch_failure is not None:
+            raise self._dispatch_failure
+        self.checkpoint()
+        self._checkpoint.write(reached(self.dispatcher, self.index), is_clean_stop=True)
+        mark_closed(self.directory)
+
+    def _keep_tables(self) -> None:
+        """Write topics, groups and offsets of a store that cannot be stopped cleanly."""
+        try:
+            self.config.persist()
+        except Exception as error:  # noqa: BLE001 (why it cannot be stopped is what is raised)
+            _log.error("topics, groups and offsets could not be written: %s", error)
 
     def abandon(self) -> None:
         """Let go of the directory as it is; the next start recovers."""

@@ -77,6 +77,20 @@ def _for_each(sync: Callable[[T], None], things: Sequence[T]) -> None:
         for thing in things:
             sync(thing)
         return
-    with ThreadPoolExecutor(_AT_ONCE, "mqlake-sync") as threads:
-        for _ in threads.map(sync, things):
-            pass
+    failures: list[DiskError] = []
+
+    def run(thing: T) -> None:
+        try:
+            sync(thing)
+        except DiskError as error:
+            failures.append(error)
+
+    try:
+        with ThreadPoolExecutor(_AT_ONCE, "mqlake-sync") as threads:
+            for _ in threads.map(run, things):
+                pass
+    except RuntimeError:  # no more threads can be started
+        for thing in things:
+            run(thing)
+    if failures:
+        raise failures[0]

@@ -6,10 +6,11 @@ Upstream gives each of these a thread (`FlushRealTimeService`, `FlushConsumeQueu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from mqlake.errors import DiskError
 from mqlake.storage.clock import Clock
 
 TICK = 0.001
@@ -21,6 +22,14 @@ and for a hundred."""
 
 LOOK_INTERVAL = 0.05
 """Seconds between looks at what is due."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 1000, 30_000
+"""Milliseconds after which a service that failed is tried again: doubled each time, up to these."""
+
+_MOST_DOUBLINGS = 8
+_MOST_LINES = 100
+
+_log = logging.getLogger(__name__)
 
 
 class Job(Protocol):
@@ -39,40 +48,180 @@ class Job(Protocol):
         ...
 
 
-@dataclass
 class Service:
-    """One thing that is done again and again.
+    """One thing that is done again and again, and how it has fared.
+
+    Args:
+        interval: milliseconds from one start to the next.
+        start: called in the store's thread; returns what is to wait for the disk, None if there
+            is nothing (more) to wait for.
+        name: what log lines and counters call it.
+        set_aside: the units of work that it sets aside, if it does.
 
     Attributes:
-        interval: milliseconds from one start to the next.
-        start: called in the store's thread; returns what is to wait for the disk, None where there
-            is nothing (more) to wait for.
+        failures: how often `start`, or the job that it returned, raised.
+        failure: why it failed the last time; None if it did not.
     """
 
-    interval: int
-    start: Callable[[], Job | None]
-    last: float = 0.0
+    def __init__(
+        self,
+        interval: int,
+        start: Callable[[], Job | None],
+        name: str = "",
+        set_aside: SetAside | None = None,
+    ) -> None:
+        self.interval, self.start = interval, start
+        self.name = name or start.__qualname__.partition(".")[0]
+        self.set_aside = set_aside
+        self.failures = self._in_a_row = 0
+        self.failure: str | None = None
+        self.last = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Say whether to start it at a monotonic time (seconds)."""
+        return (now - self.last) * 1000 >= self.pause
+
+    @property
+    def pause(self) -> int:
+        """Milliseconds until the next start: the interval, or more while it fails."""
+        if not self._in_a_row:
+            return self.interval
+        doublings = min(self._in_a_row - 1, _MOST_DOUBLINGS)
+        return max(self.interval, min(FIRST_PAUSE << doublings, LONGEST_PAUSE))
+
+    def failed(self, error: Exception) -> None:
+        """Count and log a failure; the next start is put off, twice as long each time."""
+        reason = f"{type(error).__name__}: {error}"
+        # A failure that lasts is one line each time: its traceback is logged once.
+        trace = error if reason != self.failure else None
+        self.failures += 1
+        self._in_a_row += 1
+        self.failure = reason
+        _log.error(
+            "service %s failed, and is tried again in %.1f s: %s",
+            self.name,
+            self.pause / 1000,
+            reason,
+            exc_info=trace,
+        )
+
+    def worked(self) -> None:
+        """Note that it did what it had to do."""
+        if self._in_a_row:
+            _log.info("service %s works again, after %d failures", self.name, self._in_a_row)
+            self._in_a_row, self.failure = 0, None
+
+
+class ServiceJob:
+    """A service's job: what it raises is the service's failure, except a `DiskError` of `run`."""
+
+    def __init__(self, service: Service, job: Job) -> None:
+        self.service, self.job = service, job
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Run the job, in any thread.
+
+        Raises:
+            DiskError: the disk failed, which is final.
+        """
+        try:
+            self.job.run()
+        except DiskError:
+            raise
+        except Exception as error:  # noqa: BLE001 (`done` counts and logs it)
+            self._error = error
+
+    def done(self) -> None:
+        """Note in the store's thread how `run` ended."""
+        error = self._error
+        if error is None:
+            try:
+                self.job.done()
+            except Exception as raised:  # noqa: BLE001 (counted and logged)
+                error = raised
+        if error is None:
+            self.service.worked()
+        else:
+            self.service.failed(error)
 
 
 class Services:
-    """The services of one store, and which of them is due. For the store's thread."""
+    """The services of one store, and which of them is due. For the store's thread.
+
+    A service that fails is logged, counted, and tried again later; the others go on.
+    """
 
     def __init__(self, clock: Clock, services: list[Service]) -> None:
         self._clock = clock
         self._services = services
+        self._turn = 0
         now = clock.monotonic()
         for service in services:
             service.last = now
 
-    def due(self) -> Job | None:
+    def __iter__(self) -> Iterator[Service]:
+        """Return the services, for those that report how they fare."""
+        return iter(self._services)
+
+    def due(self) -> ServiceJob | None:
         """Start what is due; return the first job that has to wait for the disk.
 
-        To be called again once that job is over, until it returns None.
+        To be called again once that job is over, until it returns None. Until then no service is
+        started twice, so that one that is always due does not keep the others from their turn.
         """
-        now = self._clock.monotonic()
-        for service in self._services:
-            if (now - service.last) * 1000 >= service.interval:
-                service.last = now
-                if (job := service.start()) is not None:
-                    return job
+        while self._turn < len(self._services):
+            service = self._services[self._turn]
+            self._turn += 1
+            if (job := self._start(service)) is not None:
+                return ServiceJob(service, job)
+        self._turn = 0
         return None
+
+    def _start(self, service: Service) -> Job | None:
+        now = self._clock.monotonic()
+        if not service.is_due(now):
+            return None
+        service.last = now
+        try:
+            job = service.start()
+        except Exception as error:  # noqa: BLE001 (one service does not stop the others)
+            service.failed(error)
+            return None
+        if job is None:
+            service.worked()
+        return job
+
+
+class SetAside:
+    """Units of work, such as a message or a group, that a service gives up.
+
+    A unit that fails whenever it is tried must not keep its service from the others. The service
+    calls `add` once for it, and never tries it again.
+
+    Args:
+        service: the service's name, for log lines.
+
+    Attributes:
+        count: how many units were set aside.
+    """
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self.count = 0
+
+    def add(self, unit: str, reason: object) -> None:
+        """Count a unit, and log it and the reason.
+
+        After the first hundred units only each hundredth is logged: a client that makes such
+        messages is not to fill the log.
+        """
+        self.count += 1
+        if self.count <= _MOST_LINES or self.count % _MOST_LINES == 0:
+            _log.error(
+                "service %s: %s is set aside, and not tried again: %s (%d so far)",
+                self._service,
+                unit,
+                reason,
+                self.count,
+            )

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.admin.runtime import readable_size
+from mqlake.errors import StoreError
 from mqlake.formats.java_string import hash_code
 from mqlake.remoting.bodies.route import KVTable
 from mqlake.remoting.bodies.stats import BrokerStats, HaRuntimeInfo, QueueEntries
 from mqlake.remoting.body import decode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.headers.admin import QueryConsumeQueueHeader, ReadAheadHeader, StatsHeader
+from mqlake.store.services import SetAside
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.clients_of import known_client
 from tests.broker.running import running, to
@@ -41,6 +43,29 @@ def test_what_a_broker_says_of_itself(tmp_path: Path) -> None:
             assert (ha.master, ha.master_commit_log_max_offset) == (True, record.size)
 
     asyncio.run(check())
+
+
+def test_it_says_which_services_fail(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            code, core = RequestCode.GET_BROKER_RUNTIME_INFO, broker.parts.store.core
+            facts = decode_body(KVTable, (await done(broker, code)).body).table
+            assert facts["failures_dispatch"] == facts["failures_flush"] == "0"
+            assert facts["failures_Clients.expire"] == "0"
+            assert "notWritable" not in facts
+            retention = next(service for service in core.services if service.name == "retention")
+            retention.failed(ValueError("odd"))
+            retention.set_aside = SetAside("retention")
+            retention.set_aside.add("a file", "odd")
+            core.fail(StoreError("gone"))
+            facts = decode_body(KVTable, (await done(broker, code)).body).table
+            assert facts["failures_retention"] == "1"
+            assert facts["failure_retention"] == "ValueError: odd"
+            assert facts["setAside_retention"] == "1"
+            assert facts["notWritable"] == "gone"
+
+    with pytest.raises(StoreError, match="gone"):
+        asyncio.run(check())
 
 
 def test_statistics_by_name(tmp_path: Path) -> None:

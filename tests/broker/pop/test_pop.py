@@ -40,7 +40,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 def offset(broker: Running, queue_id: int = 0, topic: str = TOPIC) -> int | None:
     """Return where the group stands, once the broker has looked."""
     broker.parts.store.core.sync_log()
-    found = [f for f in broker.parts.repeating._timers if f.__qualname__ == "PopConsumption._look"]  # pyright: ignore[reportPrivateUsage]
+    found = [s.start for s in broker.parts.repeating if s.name == "PopConsumption._look"]
     found[0]()
     return broker.parts.store.core.config.consumer_offsets.query(GROUP, topic, queue_id)
 

@@ -51,6 +51,7 @@ class RuntimeAdmin:
             **self._log(),
             **self._disk(),
             **self._counts(),
+            **self._services(),
             **self._timers(),
             **self._queues(),
         }
@@ -114,6 +115,19 @@ class RuntimeAdmin:
             "getMessageEntireTimeMax": round(stats.get_times.longest * 1000),
             **{f"busy_{reason}": count for reason, count in self._parts.busy.counts.items()},
         }
+
+    def _services(self) -> dict[str, object]:
+        """Return how often each service failed, and why those do that fail now."""
+        core = self._core
+        facts: dict[str, object] = {"failures_dispatch": core.dispatch_failures}
+        for service in (*core.services, *self._parts.repeating):
+            facts[f"failures_{service.name}"] = service.failures
+            if service.failure is not None:
+                facts[f"failure_{service.name}"] = service.failure
+            if service.set_aside is not None:
+                facts[f"setAside_{service.name}"] = service.set_aside.count
+        reason = core.not_writable
+        return facts if reason is None else {**facts, "notWritable": reason}
 
     def _timers(self) -> dict[str, object]:
         names = ("timerReadBehind", "timerOffsetBehind", "timerCongestNum")

@@ -40,10 +40,14 @@ class ConfigStore:
         """
         settings = self._settings
         return [
-            Service(_SOON, self.topics.write),
-            Service(_SOON, self.groups.write),
-            Service(settings.flush_consumer_offset_interval, self.consumer_offsets.write),
-            Service(settings.flush_delay_offset_interval, self.delay_offsets.write),
+            Service(_SOON, self.topics.write, "topics"),
+            Service(_SOON, self.groups.write, "groups"),
+            Service(
+                settings.flush_consumer_offset_interval,
+                self.consumer_offsets.write,
+                "consumerOffsets",
+            ),
+            Service(settings.flush_delay_offset_interval, self.delay_offsets.write, "delayOffsets"),
         ]
 
     def persist(self) -> None:

@@ -73,7 +73,7 @@ class ScheduledMessages:
         def start() -> None:
             self.deliver()
 
-        return [Service(_INTERVAL, start)]
+        return [Service(_INTERVAL, start, "delayedMessages")]
 
     def deliver(self, most: int = _MOST_MESSAGES) -> int:
         """Put the messages that are due, at most `most`; return how many.

@@ -89,8 +89,9 @@ class TimerMessages:
         def start() -> None:
             self.deliver()
 
-        flush = Service(self._settings.timer_flush_interval_ms, self._files.pending)
-        return [Service(_INTERVAL, start), flush]
+        interval = self._settings.timer_flush_interval_ms
+        flush = Service(interval, self._files.pending, "timerFiles")
+        return [Service(_INTERVAL, start, "timerMessages"), flush]
 
     @property
     def waiting(self) -> int:

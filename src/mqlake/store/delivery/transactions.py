@@ -132,7 +132,10 @@ class Transactions:
             self.keep()
 
         interval = self._settings.transaction_check_interval
-        return [Service(interval, start), Service(_GO_ON_INTERVAL, go_on)]
+        return [
+            Service(interval, start, "transactionChecks"),
+            Service(_GO_ON_INTERVAL, go_on, "transactions"),
+        ]
 
     # Begin and end
 

@@ -89,8 +89,8 @@ class Retention:
         """
         settings = self._settings
         return [
-            Service(settings.clean_resource_interval, self.check),
-            Service(settings.delete_commit_log_files_interval, self.remove_next),
+            Service(settings.clean_resource_interval, self.check, "retention"),
+            Service(settings.delete_commit_log_files_interval, self.remove_next, "fileRemoval"),
         ]
 
     def clean(self) -> None:
@@ -123,9 +123,11 @@ class Retention:
         """Remove the next file of the log that goes, if one does.
 
         What points into it goes once that is on the disk: what is returned has run. Until then no
-        other file goes: a power cut must leave no gap.
+        other file goes, since a power cut must leave no gap, and the same is returned again.
         """
-        if not self._waiting or self._start != self._log.min_offset:
+        if self._start != self._log.min_offset:
+            return self._removal()  # the one before did not reach the disk
+        if not self._waiting:
             return None
         try:
             self._log.remove_first()
@@ -133,6 +135,9 @@ class Retention:
             self._waiting, self.warnings = 0, [*self.warnings, str(error)]
             return None
         self._waiting -= 1
+        return self._removal()
+
+    def _removal(self) -> PendingSync:
         start = self._log.min_offset
 
         def done() -> None:

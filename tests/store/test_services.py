@@ -1,0 +1,144 @@
+"""Services: one that fails is logged, counted and put off; the others go on."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from mqlake.errors import DiskError, FormatError
+from mqlake.store.services import FIRST_PAUSE, LONGEST_PAUSE, Job, Service, Services, SetAside
+from tests.crash.clock import ManualClock
+
+
+class Counted:
+    """A service's work: counted, and failing while `error` is set."""
+
+    def __init__(self, job: Job | None = None) -> None:
+        self.job, self.calls = job, 0
+        self.error: Exception | None = None
+
+    def __call__(self) -> Job | None:
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return self.job
+
+
+class Waiting:
+    """A job that fails in `run`, in `done`, or not at all."""
+
+    def __init__(self, run: Exception | None = None, done: Exception | None = None) -> None:
+        self._run, self._done = run, done
+        self.is_done = False
+
+    def run(self) -> None:
+        if self._run is not None:
+            raise self._run
+
+    def done(self) -> None:
+        if self._done is not None:
+            raise self._done
+        self.is_done = True
+
+
+def serve(services: Services) -> None:
+    while (job := services.due()) is not None:
+        job.run()
+        job.done()
+
+
+def test_one_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock(0)
+    first, second = Counted(), Counted()
+    bad = Service(100, first.__call__, "bad")
+    services = Services(clock, [bad, Service(100, second.__call__, "good")])
+    first.error = FormatError("a damaged record")
+    clock.forward(100)
+    serve(services)
+    assert (first.calls, second.calls) == (1, 1)
+    assert (bad.failures, bad.failure) == (1, "FormatError: a damaged record")
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.exc_info
+    assert "service bad failed" in record.message
+    assert "a damaged record" in record.message
+
+
+def test_one_that_fails_is_put_off_longer_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock(0)
+    work = Counted()
+    service = Service(10, work.__call__, "bad")
+    services = Services(clock, [service])
+    work.error = ValueError("odd")
+    seconds = 600
+    for _ in range(seconds * 100):
+        clock.forward(10)
+        serve(services)
+    # 1, 2, 4, 8, 16, then every 30 seconds.
+    assert work.calls == pytest.approx(seconds * 1000 / LONGEST_PAUSE, abs=5)
+    assert sum(bool(record.exc_info) for record in caplog.records) == 1
+    work.error = None
+    clock.forward(LONGEST_PAUSE)
+    serve(services)
+    assert service.failure is None
+    calls = work.calls
+    clock.forward(20)
+    serve(services)
+    assert work.calls == calls + 1
+    assert service.failures == calls - 1
+
+
+@pytest.mark.parametrize("job", [Waiting(run=ValueError("x")), Waiting(done=ValueError("x"))])
+def test_a_job_that_fails_is_its_services_failure(job: Waiting) -> None:
+    clock = ManualClock(0)
+    work, other = Counted(job), Counted()
+    service = Service(10, work.__call__, "bad")
+    services = Services(clock, [service, Service(10, other.__call__, "good")])
+    clock.forward(10)
+    serve(services)
+    assert service.failures == 1
+    assert not job.is_done
+    assert other.calls == 1
+    clock.forward(FIRST_PAUSE - 1)
+    serve(services)
+    assert work.calls == 1
+    work.job = fine = Waiting()
+    clock.forward(1)
+    serve(services)
+    assert fine.is_done
+    assert service.failure is None
+
+
+def test_a_disk_that_fails_a_job_is_not_the_services_affair() -> None:
+    clock = ManualClock(0)
+    service = Service(10, Counted(Waiting(run=DiskError("gone"))).__call__, "sync")
+    services = Services(clock, [service])
+    clock.forward(10)
+    job = services.due()
+    assert job is not None
+    with pytest.raises(DiskError):
+        job.run()
+
+
+def test_one_that_is_always_due_leaves_the_others_their_turn() -> None:
+    clock = ManualClock(0)
+    greedy, other = Counted(Waiting()), Counted()
+    services = Services(clock, [Service(0, greedy.__call__, "a"), Service(0, other.__call__, "b")])
+    for _ in range(3):
+        serve(services)
+    assert (greedy.calls, other.calls) == (3, 3)
+
+
+def test_what_is_set_aside_is_counted_and_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    aside = SetAside("timer messages")
+    for number in range(1000):
+        aside.add(f"the message at physical offset {number}", "it is too large to be put again")
+    assert aside.count == 1000
+    assert len(caplog.records) == 109
+    assert caplog.records[0].message == (
+        "service timer messages: the message at physical offset 0 is set aside, and not tried"
+        " again: it is too large to be put again (1 so far)"
+    )
