@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mqlake.formats import index_file, sys_flag
+from mqlake.formats import index_file, record_crc, sys_flag
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.java_string import index_key_hash
 from mqlake.formats.record import Record
@@ -56,10 +56,15 @@ def shown(record: Record) -> Message:
         "storeHost": f"/{record.store_host}",
         "reconsumeTimes": record.reconsume_times,
         "preparedTransactionOffset": record.prepared_transaction_offset,
-        "properties": record.properties,
+        "properties": without_crc(record.properties),
         "offsetMsgId": record.message_id,
         "bodySha1": hashlib.sha1(record.body).hexdigest(),
     }
+
+
+def without_crc(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return properties without the record CRC, which depends on where the record is."""
+    return {name: value for name, value in properties.items() if name != record_crc.NAME}
 
 
 def check_times(rocketmq: RocketMQ, messages: Iterable[Message]) -> None:
@@ -131,6 +136,8 @@ def _compared(message: Message, fields: Sequence[str]) -> Message:
     if "body" in message:
         body = base64.b64decode(message["body"])
         message = message | {"bodySha1": hashlib.sha1(body).hexdigest()}
+    if "properties" in message:
+        message = message | {"properties": without_crc(message["properties"])}
     return {field: message[field] for field in fields}
 
 
