@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from mqlake.formats import index_file, record_crc, sys_flag
+from mqlake.formats import index_file, sys_flag
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.java_string import index_key_hash
 from mqlake.formats.record import Record
 from tests.peer.rocketmq_store import RocketMQ
+from tests.store.record_crcs import without_crc
 
 Message = dict[str, Any]
 
@@ -60,11 +61,6 @@ def shown(record: Record) -> Message:
         "offsetMsgId": record.message_id,
         "bodySha1": hashlib.sha1(record.body).hexdigest(),
     }
-
-
-def without_crc(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return properties without the record CRC, which depends on where the record is."""
-    return {name: value for name, value in properties.items() if name != record_crc.NAME}
 
 
 def check_times(rocketmq: RocketMQ, messages: Iterable[Message]) -> None:

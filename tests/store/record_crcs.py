@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mqlake.formats import record_crc
@@ -29,6 +29,11 @@ def record_bytes(store: Path) -> Iterator[tuple[bytes, bytes]]:
         else:
             log.close()
             return
+
+
+def without_crc(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return properties without the record CRC, which depends on where and when it was stored."""
+    return {name: value for name, value in properties.items() if name != record_crc.NAME}
 
 
 def check_crcs(store: Path) -> int:
