@@ -63,6 +63,10 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     auto_message_version_on_topic_len: bool = True
     """Topics longer than 127 bytes are written as V2 records instead of being refused."""
     os_page_cache_busy_time_out_mills: int = 1000
+    enabled_append_prop_crc: bool = msgspec.field(default=True, name="enabledAppendPropCRC")
+    """Each record ends with a checksum of all its bytes, by which a torn one is known."""
+    force_verify_prop_crc: bool = msgspec.field(default=False, name="forceVerifyPropCRC")
+    """Opening a store ends its log at the first record without a right checksum of that kind."""
 
     # Flush
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
