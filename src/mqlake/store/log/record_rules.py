@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mqlake.dispatch.batch import Window
+from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.columns import RecordColumns
 from mqlake.dispatch.kernel import load
 from mqlake.formats import record_crc
@@ -29,8 +29,14 @@ _JAVA_INT = 1 << 32
 class RecordRule(Protocol):
     """A rule for records that pass RocketMQ's check."""
 
-    def first_bad(self, window: Window, records: RecordColumns, /) -> int:
-        """Return the row of the first record that breaks the rule, the number of rows for none."""
+    def first_bad(self, buffer: Bytes, base: int, records: RecordColumns, /) -> int:
+        """Return the row of the first record that breaks the rule, the number of rows for none.
+
+        Args:
+            buffer: holds the records.
+            base: physical offset of its first byte.
+            records: rows of a walk, ascending.
+        """
         ...
 
     def is_bad(self, offset: int, data: memoryview, properties_length: int, /) -> bool:
@@ -57,9 +63,9 @@ class ChecksumRule:
         self._part = part
         self._kernel = load()
 
-    def first_bad(self, window: Window, records: RecordColumns, /) -> int:
+    def first_bad(self, buffer: Bytes, base: int, records: RecordColumns, /) -> int:
         first, stop = np.searchsorted(records["physical_offset"], self._part).tolist()
-        row = first + self._kernel.first_torn(window.buffer, window.base, records[first:stop])
+        row = first + self._kernel.first_torn(buffer, base, records[first:stop])
         return row if row < stop else len(records)
 
     def is_bad(self, offset: int, data: memoryview, properties_length: int, /) -> bool:
@@ -73,11 +79,10 @@ class ForcedRule:
     The last property of the name counts, wherever it stands, as in RocketMQ.
     """
 
-    def first_bad(self, window: Window, records: RecordColumns, /) -> int:
+    def first_bad(self, buffer: Bytes, base: int, records: RecordColumns, /) -> int:
         for row, found in enumerate(records):
             offset, size = int(found["physical_offset"]), int(found["size"])
-            at = offset - window.base
-            data = window.buffer.data[at : at + size]
+            data = buffer.data[offset - base : offset - base + size]
             if self.is_bad(offset, data, int(found["properties_length"])):
                 return row
         return len(records)

@@ -115,8 +115,9 @@ class LogSteps:
         records = self._buffers.records[:rows]
         bodies = np.flatnonzero(records["fault"])
         bad, fault = (int(bodies[0]), Fault.CRC) if len(bodies) else (rows, Fault.GOOD)
-        if self._rule is not None and (torn := self._rule.first_bad(window, records[:bad])) < bad:
-            bad, fault = torn, Fault.TORN
+        if self._rule is not None:
+            torn = self._rule.first_bad(window.buffer, window.base, records[:bad])
+            bad, fault = (torn, Fault.TORN) if torn < bad else (bad, fault)
         if self._is_arriving and bad == rows > 0:
             end = int(records[-1]["physical_offset"]) + int(records[-1]["size"]) - base
             # A record whose last bytes are still to come ends in a zero, and nothing follows it.
