@@ -115,3 +115,44 @@ def test_a_store_that_rocketmq_left_opens_whole(last: int, tmp_path: Path) -> No
     assert stored_properties(tmp_path) == written
     assert found.report.cut_off == ()
     assert open_store(tmp_path).report.log_end == end
+
+
+@pytest.mark.parametrize("flush", list(FlushDiskType))
+def test_what_was_acknowledged_outlives_a_kill(flush: FlushDiskType, tmp_path: Path) -> None:
+    settings = StoreSettings(**SIZES, flush_disk_type=flush)
+    dice = random.Random(flush.value)
+    messages = [
+        Message("T", body, encoded_properties=each, queue_id=dice.randrange(3))
+        for body in BODIES
+        for each in PROPERTIES
+    ]
+    dice.shuffle(messages)
+    copies: list[tuple[int, Path]] = []
+    with BlockingMessageStore.open(tmp_path / "store", settings) as store:
+        for number, message in enumerate(messages):
+            assert store.put(message).is_ok
+            if dice.random() < 0.05 or message is messages[-1]:
+                copies.append((number + 1, tmp_path / f"copy{number}"))
+                shutil.copytree(tmp_path / "store", copies[-1][1])
+
+    for count, copy in copies:
+        found = open_store(copy, settings)
+        assert found.report.cut_off == ()
+        kept = list(zip(read_log(copy), stored_properties(copy), strict=True))
+        assert len(kept) == count
+        for message, (each, properties) in zip(messages, kept, strict=False):
+            assert (each.body, each.queue_id) == (message.body, message.queue_id)
+            assert _without_checksum(properties) == _as_stored(message.encoded_properties or b"")
+        assert open_store(copy, settings).report.records == 0
+
+
+def _without_checksum(properties: bytes) -> bytes:
+    assert record_crc.stated(properties) is not None
+    return properties[: -record_crc.SIZE]
+
+
+def _as_stored(properties: bytes) -> bytes:
+    """Return what is stored before the checksum: a property of its name goes, the last one ends."""
+    pairs = [each for each in properties.split(b"\2") if not each.startswith(STALE[:9])]
+    stored = b"\2".join(pairs)
+    return stored + b"\2" if stored and not stored.endswith(b"\2") else stored
