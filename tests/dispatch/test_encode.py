@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import msgspec
@@ -16,11 +17,12 @@ from mqlake.dispatch.encode import (
     draft_batch,
     draft_messages,
     make_routes,
+    state_crcs,
     write_records,
 )
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import FormatError
-from mqlake.formats import record
+from mqlake.formats import record, record_crc
 from mqlake.formats.host import encode_host
 from mqlake.formats.message_batch import decode_batch, encode_batch
 
@@ -50,7 +52,12 @@ def message(**changes: Any) -> list[Any]:
 
 
 def write(
-    messages: list[Any], kernel: Kernel, room: int = 1 << 16, longest_body: int = 1000
+    messages: list[Any],
+    kernel: Kernel,
+    room: int = 1 << 16,
+    longest_body: int = 1000,
+    *,
+    append_crc: bool = True,
 ) -> tuple[list[record.Record], int]:
     """Write messages of any topics; return the records, and how many messages there were."""
     drafted = draft_messages(messages, longest_body, kernel)
@@ -61,7 +68,9 @@ def write(
     texts = [messages[row][FIELDS.index("born_host")] or STORE for row in drafted.host_rows]
     routes = make_routes(queues, [encode_host(text) for text in (*texts, STORE)])
     target = np.zeros(5 + room, np.uint8)
-    reached, end = write_records(target, 5, 5 + room, 1000, drafted.drafts, 0, routes, NOW, kernel)
+    reached, end = write_records(
+        target, 5, 5 + room, 1000, drafted.drafts, 0, routes, NOW, kernel, append_crc=append_crc
+    )
     assert not target[end:].any()
     found: list[record.Record] = []
     at = 5
@@ -72,7 +81,8 @@ def write(
     return found, reached
 
 
-def test_records_are_what_the_format_says(kernel: Kernel) -> None:
+@pytest.mark.parametrize("append_crc", [False, True])
+def test_records_are_what_the_format_says(append_crc: bool, kernel: Kernel) -> None:
     values = {
         "topic": "Тема",
         "body": b"text",
@@ -90,6 +100,7 @@ def test_records_are_what_the_format_says(kernel: Kernel) -> None:
             message(tags="A", keys=["k", "", "l"], properties={"é": "1"}, delay_level=12, **values),
         ],
         kernel,
+        append_crc=append_crc,
     )
     assert first.physical_offset == 1005
     assert second == record.decode(
@@ -100,8 +111,76 @@ def test_records_are_what_the_format_says(kernel: Kernel) -> None:
             physical_offset=1005 + first.size,
             store_timestamp=NOW,
             store_host=STORE,
+            append_crc=append_crc,
         )
     )
+
+
+PROPERTIES = [b"", b"a\x01b", b"a\x01b\x02", b"\0" * 600, b"\x02", b"a#" * 40, b"__CRC32#", b"\xff"]
+
+
+@pytest.mark.parametrize("append_crc", [False, True])
+def test_records_have_the_bytes_that_the_format_says(append_crc: bool, kernel: Kernel) -> None:
+    """The bodies have lengths of which the CRC is computed in different ways."""
+    target = np.zeros(1 << 18, np.uint8)
+    bodies = [bytes(range(size % 251)) + bytes(size // 2) for size in range(0, 400, 7)]
+    found = [
+        message(body=body, encoded_properties=PROPERTIES[number % len(PROPERTIES)])
+        for number, body in enumerate(bodies)
+    ]
+    drafted = draft_messages(found, 1000, kernel)
+    routes = make_routes(
+        [QueueRoute(0, record.V1_MAGIC, b"\1T")], [encode_host("1.2.3.4:5"), encode_host(STORE)]
+    )
+    reached, end = write_records(
+        target, 0, len(target), 0, drafted.drafts, 0, routes, NOW, kernel, append_crc=append_crc
+    )
+    expected = b""
+    for number, one in enumerate(found):
+        expected += record.encode(
+            topic="T",
+            body=one[FIELDS.index("body")],
+            properties=one[FIELDS.index("encoded_properties")],
+            queue_offset=number,
+            physical_offset=len(expected),
+            born_timestamp=NOW,
+            born_host="1.2.3.4:5",
+            store_timestamp=NOW,
+            store_host=STORE,
+            append_crc=append_crc,
+        )
+    assert reached == len(found)
+    assert target[:end].tobytes() == expected
+    rows = drafted.drafts.rows
+    data = target[:end].copy()
+    if append_crc:
+        data[rows["physical_offset"] + record.QUEUE_ID_AT] ^= 1
+        changed = bytes(data)
+        state_crcs(data, rows["physical_offset"].copy(), rows["size"].copy(), kernel)
+        for at, size in zip(rows["physical_offset"].tolist(), rows["size"].tolist(), strict=True):
+            own = bytes(data[at : at + size])
+            assert own[: -record_crc.SIZE] == changed[at : at + size - record_crc.SIZE]
+            assert own != changed[at : at + size]
+            stated = record_crc.stated(own[-record_crc.SIZE :])
+            assert stated == zlib.crc32(own[: -record_crc.SIZE]) & record_crc.MASK
+
+
+@pytest.mark.parametrize(
+    ("properties", "append_crc", "is_written"),
+    [
+        (b"b" * 32767, False, True),
+        (b"b" * 32748, True, False),
+        (b"b" * 32747, True, False),
+        (b"b" * 32746, True, True),
+        (b"b" * 32746 + b"\x02", True, True),
+    ],
+)
+def test_the_record_crc_needs_room(
+    properties: bytes, append_crc: bool, is_written: bool, kernel: Kernel
+) -> None:
+    long = message(encoded_properties=properties)
+    found, reached = write([message(), long], kernel, append_crc=append_crc)
+    assert len(found) == reached == 1 + is_written
 
 
 def test_queue_offsets_go_on_by_queue_but_not_for_half_messages(kernel: Kernel) -> None:
@@ -143,6 +222,10 @@ UNUSUAL: dict[str, Any] = {
     "its properties": message(properties={"INNER_NUM": "2"}),
     "its properties as sent": message(encoded_properties=b"INNER_NUM\x012"),
     "properties as text": message(encoded_properties="a\x01b\x02"),
+    "a record CRC": message(properties={"__CRC32#": "2"}),
+    "a record CRC as sent": message(encoded_properties=b"a#__CRC32#\x02__CRC32#\x012"),
+    "one at the start": message(encoded_properties=record_crc.encode(7) + b"a\x01b#"),
+    "one far behind": message(encoded_properties=b"a#" * 77 + record_crc.encode(7)),
     "long properties": message(encoded_properties=bytes(32768)),
     "a list of numbers": message(keys=[1]),
     "nested lists": message(keys=[["k"], {"a": [1, 2]}]),
@@ -176,7 +259,9 @@ def test_a_queue_or_a_host_that_is_not_taken_ends_the_writing(kernel: Kernel) ->
     for queue, born in ((good._replace(part=None), host), (good, None)):
         routes = make_routes([good, queue], [host, born, host])
         target = np.zeros(1000, np.uint8)
-        reached, _ = write_records(target, 0, 1000, 0, drafted.drafts, 0, routes, NOW, kernel)
+        reached, _ = write_records(
+            target, 0, 1000, 0, drafted.drafts, 0, routes, NOW, kernel, append_crc=True
+        )
         assert reached == 1
 
 
@@ -198,7 +283,9 @@ FIELDS_OF: dict[str, st.SearchStrategy[Any]] = {
     "properties": st.none() | st.dictionaries(TEXTS, TEXTS, max_size=20),
     "queue_id": st.integers(0, 2),
     "born_host": st.sampled_from(["", "1.2.3.4:5", "[fd00:0:0:0:0:0:0:1]:2"]),
-    "encoded_properties": st.none() | st.binary(max_size=300),
+    "encoded_properties": st.none()
+    | st.binary(max_size=300)
+    | st.lists(st.sampled_from([b"#", b"__CRC32#", b"\x01", b"\x02", b"a\x01b"])).map(b"".join),
     **dict.fromkeys(("flag", "sys_flag", "reconsume_times"), st.integers(-(1 << 31), 1 << 31)),
     **dict.fromkeys(
         ("born_timestamp", "prepared_transaction_offset"), st.integers(-(1 << 63), 1 << 63)
@@ -217,8 +304,8 @@ def messages(draw: st.DrawFn) -> Any:
     return list(values.values())
 
 
-@given(st.lists(messages(), max_size=20), st.integers(0, 5000))
-def test_the_twins_agree_on_any_messages(found: list[Any], room: int) -> None:
+@given(st.lists(messages(), max_size=20), st.integers(0, 5000), st.booleans())
+def test_the_twins_agree_on_any_messages(found: list[Any], room: int, append_crc: bool) -> None:
     answers = []
     for name in ("compiled", "reference"):
         kernel = load(name)
@@ -232,7 +319,18 @@ def test_the_twins_agree_on_any_messages(found: list[Any], room: int) -> None:
         while first < len(rows):
             to = outcome[-1][1] if outcome else 0
             outcome.append(
-                write_records(target, to, room, 77, drafted.drafts, first, routes, NOW, kernel)
+                write_records(
+                    target,
+                    to,
+                    room,
+                    77,
+                    drafted.drafts,
+                    first,
+                    routes,
+                    NOW,
+                    kernel,
+                    append_crc=append_crc,
+                )
             )
             first = outcome[-1][0] + 1
         answers.append(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 
 import numpy as np
 import pytest
@@ -15,12 +14,9 @@ from mqlake.formats import record, record_crc
 PROPERTIES = (b"", b"A\1b\2", bytes(20), b"A\1" + bytes(600) + b"\2", b"A\1\xff\2", b"x" * 2000)
 
 
-def checksummed(properties: bytes, **fields: object) -> bytes:
+def checksummed(properties: bytes, body: bytes = b"body") -> bytes:
     """Return a record whose last property is its checksum."""
-    fields = {"topic": "T", "body": b"body", **fields}
-    data = record.encode(properties=properties + record_crc.encode(0), **fields)  # type: ignore[arg-type]
-    data = data[: -record_crc.SIZE]
-    return data + record_crc.encode(zlib.crc32(data))
+    return record.encode(topic="T", body=body, properties=properties, append_crc=True)
 
 
 def rows_of(records: list[bytes], base: int) -> tuple[np.ndarray, RecordColumns]:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.formats import record_crc
+from mqlake.errors import FormatError
+from mqlake.formats import record, record_crc
 from mqlake.formats.properties import decode_properties
 
 CRCS = st.integers(0, 0x7FFFFFFF)
@@ -76,3 +77,54 @@ def test_any_bytes_can_be_asked(tail: bytes) -> None:
 
 def test_digits_may_say_more_than_a_crc_can() -> None:
     assert record_crc.stated(b"__CRC32#\x019999999999\x02") == 9999999999
+
+
+CRC = record_crc.encode(99)
+
+
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (b"", b""),
+        (CRC, b""),
+        (CRC[:-1], b""),
+        (CRC + CRC, b""),
+        (b"a\x01b\x02" + CRC, b"a\x01b\x02"),
+        (b"a\x01b\x02" + CRC[:-1], b"a\x01b\x02"),
+        (CRC + b"a\x01b", b"a\x01b"),
+        (b"a\x01b\x02" + CRC + b"\xffc\x02\x02" + CRC + b"d\0", b"a\x01b\x02\xffc\x02\x02d\0"),
+        (b"__CRC32#\x01\x02a", b"a"),
+        # Other names, and the end of another property's value.
+        (b"a" + CRC, b"a" + CRC),
+        (b"a\x01" + CRC, b"a\x01" + CRC),
+        (b"__CRC32#\x02__CRC32##\x01a\x02__CRC32#", b"__CRC32#\x02__CRC32##\x01a\x02__CRC32#"),
+    ],
+)
+def test_properties_of_that_name_are_dropped(data: bytes, kept: bytes) -> None:
+    assert record_crc.drop(data) == kept
+
+
+@given(st.lists(st.sampled_from([CRC, b"\x02", b"\x01", b"a\x01b", b"__CRC32#"]), max_size=9))
+def test_what_is_left_is_what_a_reader_finds_without_it(parts: list[bytes]) -> None:
+    data = b"".join(parts)
+    pairs = decode_properties(data)
+    pairs.pop(record_crc.NAME, None)
+    assert decode_properties(record_crc.drop(data)) == pairs
+
+
+@pytest.mark.parametrize("properties", [b"", b"a\x01b", b"a\x01b\x02", CRC, b"a\x01b\x02" + CRC])
+def test_a_record_states_the_crc_of_all_before_it(properties: bytes) -> None:
+    data = record.encode(topic="T", body=b"body", properties=properties, append_crc=True)
+    found = record.decode(data)
+    assert found.size == len(data)
+    assert record_crc.stated(data[-record_crc.SIZE :]) == zlib.crc32(data[:-20]) & 0x7FFFFFFF
+    expected = decode_properties(record_crc.drop(properties))
+    assert found.properties == {**expected, record_crc.NAME: data[-11:-1].decode()}
+
+
+def test_the_property_counts_against_the_limit() -> None:
+    longest = 32767 - record_crc.SIZE
+    record.encode(topic="T", body=b"", properties=longest * b"\x02", append_crc=True)
+    for properties in (longest * b"a", (longest + 1) * b"\x02"):
+        with pytest.raises(FormatError):
+            record.encode(topic="T", body=b"", properties=properties, append_crc=True)

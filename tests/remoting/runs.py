@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from mqlake.dispatch.drafts import Rows
+from mqlake.formats import record_crc
 from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.command import Command
@@ -54,6 +55,7 @@ UNUSUAL = {
         "", "KEYS\x01k\x02", "UNIQ_KEY\x01\x02", f"{KEY}DELAY\x013\x02",
         f"TIMER_DELAY_MS\x011\x02{KEY}",
         f"{KEY}TRAN_MSG\x01true\x02", f"{KEY}POP_CK\x01x\x02", f"{KEY}INNER_NUM\x011\x02",
+        f"{KEY}__CRC32#\x010000000000\x02", f"__CRC32#\x01\x02{KEY}",
         f"KEYS\x01ü\x02{KEY}", "UNIQ_KEY\x01A-B\x02", f"{KEY}UNIQ_KEY\x01A B\x02",
         f"KEYS\x01{'k' * 32_767}\x02{KEY}", "UNIQ_KEY",
     ),
@@ -103,7 +105,7 @@ def _fields(dice: random.Random, usual: Mapping[str, Sequence[str]]) -> dict[str
 
 def body_of_batch(dice: random.Random) -> bytes:
     """Return the messages of a batch."""
-    texts = (b"", KEY.encode(), b"KEYS\x01k\x02TAGS\x01t", b"A\x01\0\x02")
+    texts = (b"", KEY.encode(), b"KEYS\x01k\x02TAGS\x01t", b"A\x01\0", b"#__CRC32#")
     return encode_batch(
         (dice.randrange(-3, 3), dice.randbytes(dice.choice((0, 1, 90))), dice.choice(texts))
         for _ in range(dice.choice((1, 2, 32)))
@@ -192,7 +194,9 @@ def check_batches(data: bytes) -> int:
         body = bytes(command.body)
         parts = list(decode_batch(body))
         assert run.sends["messages"][number] == len(parts) > 0
-        assert body[-1] != 0 or not parts[-1].properties_length
+        for part in parts:
+            own = body[part.properties_at : part.properties_at + part.properties_length]
+            assert record_crc.drop(own) == own
         drafts = run.drafts.rows[row : row + len(parts)]
         _check_shared(run, drafts, header)
         for draft, part in zip(drafts, parts, strict=True):

@@ -7,11 +7,12 @@ import random
 import numpy as np
 import pytest
 
+from mqlake.formats import record_crc
 from mqlake.formats.message_batch import encode_batch
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, Serialization, response
 from mqlake.remoting.frames import encode
-from mqlake.remoting.send_runs import Run, SendAnswers
+from mqlake.remoting.send_runs import Most, Run, SendAnswers, SendRuns
 from tests.remoting import runs
 from tests.remoting.messages import SEND_FIELDS, frame, json_header
 from tests.remoting.runs import (
@@ -124,12 +125,35 @@ def test_each_unusual_value_of_batches_ends_a_run(name: str) -> None:
         batch(BATCH_FIELDS, b""),
         batch(BATCH_FIELDS, MESSAGES[:-1]),
         batch(BATCH_FIELDS, MESSAGES + b"x"),
-        batch(BATCH_FIELDS, encode_batch([(0, b"a", b"A\x01\0")])),
+        batch(BATCH_FIELDS, encode_batch([(0, b"", b""), (0, b"a", record_crc.encode(7))])),
+        batch(BATCH_FIELDS, encode_batch([(0, b"a", b"A\x01#\x02" + record_crc.encode(7)[:-1])])),
     ],
 )
 def test_what_is_no_usual_batch_ends_a_run(other: bytes) -> None:
     plain = batch(BATCH_FIELDS, MESSAGES)
     assert check_batches(plain + other + plain) == 1
+
+
+@pytest.mark.parametrize(("length", "count"), [(32746, 3), (32747, 1), (32767, 1)])
+def test_messages_of_batches_leave_room_for_a_record_crc(length: int, count: int) -> None:
+    """And for the separator before it: whoever appends a run appends all of it."""
+    plain = batch(BATCH_FIELDS, MESSAGES)
+    long = batch(BATCH_FIELDS, encode_batch([(0, b"", bytes(length)), (0, b"", b"")]))
+    name = np.frombuffer(runs.TOPIC.encode(), np.uint8)
+    found = SendRuns(Most(1 << 17, 1 << 16, 1 << 17)).find_batches(
+        plain + long + plain, 0, name, runs.QUEUES
+    )
+    assert len(found.sends) == count
+
+
+@pytest.mark.parametrize(("room", "count"), [(0, 3), (-1, 1)])
+def test_messages_leave_room_for_a_record_crc(room: int, count: int) -> None:
+    name, own = (np.frombuffer(text.encode(), np.uint8) for text in (runs.TOPIC, runs.OWN))
+    most = 32767 - record_crc.SIZE - len(own) - 1
+    text = "A\x01".ljust(most - room - len(KEY), "a") + "\x02" + KEY[:-1]
+    data = send(PLAIN) + send(PLAIN | {"i": text}) + send(PLAIN)
+    found = SendRuns(Most(1 << 17, 1 << 16, 1 << 17)).find(data, 0, name, runs.QUEUES, own)
+    assert len(found.sends) == count
 
 
 def test_mutated_batches_are_what_the_reader_says() -> None:

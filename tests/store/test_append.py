@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
+
 import msgspec
 import pytest
 
-from mqlake.formats import record, sys_flag
+from mqlake.formats import properties, record, record_crc, sys_flag
 from mqlake.formats.properties import INNER_NUM
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
@@ -69,6 +71,7 @@ def test_the_record_holds_what_the_message_says(log: Appending) -> None:
             "KEYS": "k1 k2",
             "TAGS": "A",
             "DELAY": "4",
+            record_crc.NAME: found.properties[record_crc.NAME],
         },
         "body": b"text",
     }
@@ -80,7 +83,7 @@ def test_what_is_not_said_is_the_stores(log: Appending) -> None:
     (result,) = log.put(message(tags="", keys=""))
     found = log.record(result)
     assert (found.born_timestamp, found.born_host) == (NOW, "127.0.0.1:10911")
-    assert found.properties == {}
+    assert [*found.properties] == [record_crc.NAME]
 
 
 @pytest.mark.parametrize("store", ["10.0.0.2", "fd00::2"])
@@ -191,15 +194,78 @@ def test_a_largest_record_fills_a_file(log: Appending) -> None:
     assert log.put(message())[0].physical_offset == 2 * SIZE
 
 
-def test_properties_up_to_32767_bytes(log: Appending) -> None:
-    results = log.put(
-        message(encoded_properties=b"a\x01" + b"b" * 32765),
-        message(encoded_properties=b"a\x01" + b"b" * 32766),
-        message(properties={"a": "b" * 32765}),
-        message(tags="b" * 32762),
-    )
-    exceeded = PutStatus.PROPERTIES_SIZE_EXCEEDED
-    assert [result.status for result in results] == [PutStatus.PUT_OK, exceeded, exceeded, exceeded]
+@pytest.mark.parametrize("appends_crc", [False, True])
+def test_properties_up_to_32767_bytes_the_record_crc_among_them(appends_crc: bool) -> None:
+    log = with_settings(enabled_append_prop_crc=appends_crc)
+    most = properties.MAX_LENGTH - appends_crc * record_crc.SIZE
+    fit = [
+        {"encoded_properties": b"a\x01" + b"b" * (most - 3) + b"\x02"},
+        {"properties": {"a": "b" * (most - 3)}},
+        {"tags": "b" * (most - 6)},
+        {"encoded_properties": b"b" * (most - appends_crc)},
+    ]
+    exceed = [
+        {"encoded_properties": b"a\x01" + b"b" * (most - 2) + b"\x02"},
+        {"properties": {"a": "b" * (most - 2)}},
+        {"tags": "b" * (most - 5)},
+        {"encoded_properties": b"b" * (most - appends_crc + 1)},
+    ]
+    results = log.put(*(message(**one) for one in fit))
+    assert all(result.is_ok for result in results)
+    before = log.state()
+    results = log.put(*(message(**one) for one in exceed))
+    assert {result.status for result in results} == {PutStatus.PROPERTIES_SIZE_EXCEEDED}
+    assert all("32768 bytes, more than 32767" in result.reason for result in results)
+    assert log.state() == before
+
+
+PAIRS = b"a\x01b\x02"
+OLD = record_crc.encode(77)
+CRCS = {
+    "none": (b"", b""),
+    "no separator": (b"a\x01b", PAIRS),
+    "a separator": (PAIRS, PAIRS),
+    "the CRC of another record": (PAIRS + OLD, PAIRS),
+    "nothing else": (OLD, b""),
+    "several": (OLD + PAIRS + OLD + OLD + b"c\x01d", PAIRS + b"c\x01d\x02"),
+    "without its end": (PAIRS + OLD[:-1], PAIRS),
+    "NULs": (b"a\x01" + bytes(600), b"a\x01" + bytes(600) + b"\x02"),
+    "anything": (b"\xff\x01\x02\x02\x01", b"\xff\x01\x02\x02\x01\x02"),
+}
+
+
+@pytest.mark.parametrize("name", CRCS)
+def test_each_record_states_a_crc_of_itself(log: Appending, name: str) -> None:
+    """As RocketMQ does: the last property, in place of any that the message brings."""
+    sent, stored = CRCS[name]
+    log.put(message())
+    (result,) = log.put(message(encoded_properties=sent, queue_id=1, body=b"x" * 300))
+    data = bytes(log.log.read(result.physical_offset, result.size))
+    before = data[: -record_crc.SIZE]
+    crc = zlib.crc32(before) & 0x7FFFFFFF
+    assert data == before + b"__CRC32#\x01" + f"{crc:010d}"[::-1].encode() + b"\x02"
+    length = len(stored) + record_crc.SIZE
+    assert before.endswith(b"\x01T" + length.to_bytes(2, "big") + stored)
+    assert record.check(data, 0, len(data), result.physical_offset)[0] is record.Fault.GOOD
+
+
+@pytest.mark.parametrize("name", CRCS)
+def test_without_the_setting_only_what_the_message_brings_is_left_out(name: str) -> None:
+    log = with_settings(enabled_append_prop_crc=False)
+    sent, stored = CRCS[name]
+    (result,) = log.put(message(encoded_properties=sent))
+    data = bytes(log.log.read(result.physical_offset, result.size))
+    kept = stored if sent.endswith(b"\x02") else stored.removesuffix(b"\x02")
+    if name == "without its end":
+        kept = PAIRS
+    assert data.endswith(b"\x01T" + len(kept).to_bytes(2, "big") + kept)
+
+
+def test_a_crc_among_the_properties_is_left_out(log: Appending) -> None:
+    (result,) = log.put(message(properties={"a": "b", record_crc.NAME: "0"}))
+    found = log.record(result)
+    assert [*found.properties] == ["a", record_crc.NAME]
+    assert len(found.properties[record_crc.NAME]) == record_crc.DIGITS
 
 
 def test_checks_come_in_rocketmqs_order() -> None:

@@ -45,6 +45,7 @@ class Again:
             mapped_file_size_commit_log=self._size,
             broker_ip1=address.strip("[]"),
             listen_port=int(port),
+            enabled_append_prop_crc=False,
         )
         if one.store_host not in self._appenders:
             self._appenders[one.store_host] = Appender(

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqlake.dispatch import drafts
-from mqlake.formats import record, sys_flag
+from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message, MessageBatch
@@ -36,8 +36,11 @@ TEXTS = st.text(st.sampled_from("ab é\x01\x02𝄞"), max_size=6)
 NUMBERS = st.sampled_from([0, 1, -1, 127, 128, 255, 256, -32, -33, -128, -129, 1 << 15, -(1 << 15)])
 INTS = NUMBERS | st.sampled_from([(1 << 31) - 1, -(1 << 31), 1 << 31, 1 << 32])
 LONGS = INTS | st.sampled_from([(1 << 63) - 1, -(1 << 63), 1 << 63, 1 << 64])
+OLD = record_crc.encode(77)
 PROPERTIES = st.dictionaries(
-    st.sampled_from(["a", "KEYS", "INNER_NUM", "XINNER_NUM", "", "b\x01", "é"]), TEXTS, max_size=20
+    st.sampled_from(["a", "KEYS", "INNER_NUM", "XINNER_NUM", "", "b\x01", "é", "__CRC32#", "#"]),
+    TEXTS,
+    max_size=20,
 )
 MESSAGES = st.builds(
     Message,
@@ -55,7 +58,9 @@ MESSAGES = st.builds(
     prepared_transaction_offset=LONGS,
     delay_level=LONGS,
     encoded_properties=st.none()
-    | st.sampled_from([b"", b"a\x01b\x02", b"INNER_NUM\x012", b"x" * 32768, b"\xff", "text"]),
+    | st.sampled_from([b"", b"a\x01b\x02", b"INNER_NUM\x012", b"x" * 32768, b"\xff", "text"])
+    | st.sampled_from([b"a\x01b", bytes(600), b"x\0", OLD, b"a\x01b\x02" + OLD, OLD + b"a\x01#"])
+    | st.sampled_from([b"x" * size for size in (32746, 32747, 32748, 32767)]),
 )
 USUAL = st.builds(
     Message,
@@ -67,12 +72,12 @@ USUAL = st.builds(
 )
 
 
-@given(st.lists(MESSAGES | USUAL, min_size=8, max_size=40))
-@example([message(body=b"x" * 900)] * 20)
-@example([message(topic=f"T{number}") for number in range(300)])
-@example([message(), *[message(topic="")] * 20, message()])
-def test_put_many_does_what_put_does_one_by_one(messages: list[Message]) -> None:
-    many, single = small(), small()
+@given(st.lists(MESSAGES | USUAL, min_size=8, max_size=40), st.booleans())
+@example([message(body=b"x" * 900)] * 20, True)
+@example([message(topic=f"T{number}") for number in range(300)], True)
+@example([message(), *[message(topic="")] * 20, message()], True)
+def test_put_many_does_what_put_does_one_by_one(messages: list[Message], appends_crc: bool) -> None:
+    many, single = (small(enabled_append_prop_crc=appends_crc) for _ in range(2))
     assert many.put_many(messages) == single.put(*messages)
     assert many.state() == single.state()
 
@@ -143,9 +148,21 @@ def batch(body: bytes, **changes: Any) -> MessageBatch:
 
 
 PARTS = [(1, b"one", b"a\x01b\x02"), (-2, b"", b""), (3, b"three" * 20, b"KEYS\x01k\x02")]
+WITH_CRCS = [
+    (0, b"__CRC32#\x01", b"a\x01b\x02" + OLD),
+    (0, OLD, OLD[:-1]),
+    (0, b"", b"a\x01b"),
+    (0, b"x", b"a\x01" + OLD),
+    (0, b"x", bytes(100)),
+]
 
 
-def test_a_batch_is_its_messages_one_after_the_other(log: Appending) -> None:
+@pytest.mark.parametrize("appends_crc", [False, True])
+@pytest.mark.parametrize("parts", [PARTS, WITH_CRCS])
+def test_a_batch_is_its_messages_one_after_the_other(
+    parts: list[tuple[int, bytes, bytes]], appends_crc: bool
+) -> None:
+    log, singles = (small(enabled_append_prop_crc=appends_crc) for _ in range(2))
     log.put(message(topic="B", queue_id=2))
     shared = {
         "topic": "B",
@@ -155,13 +172,12 @@ def test_a_batch_is_its_messages_one_after_the_other(log: Appending) -> None:
         "born_host": "[::1]:9",
         "reconsume_times": 4,
     }
-    result = log.appender.put_batch(batch(encode_batch(PARTS), **shared))
-    singles = small()
+    result = log.appender.put_batch(batch(encode_batch(parts), **shared))
     singles.put(message(topic="B", queue_id=2))
     expected = singles.put(
         *(
             Message(flag=flag, body=body, encoded_properties=properties, **shared)
-            for flag, body, properties in PARTS
+            for flag, body, properties in parts
         )
     )
     assert log.state() == singles.state()
@@ -169,10 +185,22 @@ def test_a_batch_is_its_messages_one_after_the_other(log: Appending) -> None:
     assert (result.physical_offset, result.queue_offset, result.count) == (
         expected[0].physical_offset,
         1,
-        3,
+        len(parts),
     )
     assert result.size == sum(single.size for single in expected)
     assert result.message_id == ",".join(single.message_id for single in expected)
+
+
+@pytest.mark.parametrize(("longest", "is_ok"), [(32746, True), (32747, False), (32767, False)])
+def test_the_properties_of_a_batch_leave_room_for_the_crc(longest: int, is_ok: bool) -> None:
+    log = Appending()
+    log.put(message())
+    before = log.state()
+    result = log.appender.put_batch(batch(encode_batch([*PARTS, (0, b"", b"x" * longest)])))
+    assert result.is_ok is is_ok
+    if not is_ok:
+        assert result.status is PutStatus.PROPERTIES_SIZE_EXCEEDED
+        assert log.state() == before
 
 
 def test_a_batch_that_does_not_fit_goes_to_the_next_file_as_a_whole(log: Appending) -> None:

@@ -183,7 +183,7 @@ def test_what_rocketmq_wrote_after_a_kill_is_kept(tmp_path: Path) -> None:
 
 
 def _with_checksum(properties: bytes, at: int, number: int) -> bytes:
-    """Return a record that states its checksum, in whatever property is called so."""
+    """Return a record that ends with its checksum, whatever is before it."""
     fields = {"topic": "T", "body": b"b", "queue_offset": number, "physical_offset": at}
     data = record.encode(properties=properties + bytes(record_crc.SIZE), **fields)
     data = data[: -record_crc.SIZE]

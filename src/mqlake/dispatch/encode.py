@@ -2,6 +2,7 @@
 
 Python only packs the messages, as MessagePack, and looks up what the messages of a queue have in
 common; the kernels lay them out (`draft_messages`, `draft_batch`) and write them (`write_records`).
+What a record says of its place can be changed afterwards (`state_crcs`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.batch import Bytes, Longs
 from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes
 from mqlake.dispatch.kernel import Kernel
 from mqlake.formats import message_batch
@@ -108,6 +109,8 @@ def write_records(
     routes: Routes,
     now: int,
     kernel: Kernel,
+    *,
+    append_crc: bool,
 ) -> tuple[int, int]:
     """Write the drafts from row `first` on as records, into `target` from byte `to` on.
 
@@ -117,8 +120,20 @@ def write_records(
     Args:
         base: physical offset of the first byte of `target`.
         now: store timestamp, in milliseconds.
+        append_crc: state the CRC of each record in its last property, for which the drafts leave
+            room; a draft that does not ends the writing as one that is not regular does.
 
     Returns:
         (the row that comes next, position behind the records)
     """
-    return kernel.write_records(target, to, end, base, drafts, first, routes, now)
+    return kernel.write_records(target, to, end, base, drafts, first, routes, now, int(append_crc))
+
+
+def state_crcs(buffer: Bytes, starts: Longs, sizes: Longs, kernel: Kernel) -> None:
+    """State the CRC of records in their last property anew, once their other bytes are final.
+
+    Args:
+        starts: of the records in `buffer`, which were written with `append_crc`.
+        sizes: bytes of each record.
+    """
+    kernel.state_crcs(buffer, starts, sizes)

@@ -188,8 +188,13 @@ class Kernel(Protocol):
         first: int,
         routes: Routes,
         now: int,
+        append_crc: int,
     ) -> tuple[int, int]:
         """Write rows as records: see `mqlake.dispatch.encode.write_records`."""
+        ...
+
+    def state_crcs(self, buffer: Bytes, starts: Longs, sizes: Longs) -> None:
+        """Write the CRC of records that have room for it: see `mqlake.dispatch.encode`."""
         ...
 
 

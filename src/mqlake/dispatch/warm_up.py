@@ -44,7 +44,9 @@ def _append() -> None:
     kernels = kernel.load()
     drafted = encode.draft_messages([], 0, kernels)
     routes = encode.make_routes([], [bytes(V4_SIZE)])
-    encode.write_records(np.empty(0, np.uint8), 0, 0, 0, drafted.drafts, 0, routes, 0, kernels)
+    encode.write_records(
+        np.empty(0, np.uint8), 0, 0, 0, drafted.drafts, 0, routes, 0, kernels, append_crc=True
+    )
     encode.draft_batch(b"", kernels)
 
 

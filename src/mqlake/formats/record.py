@@ -355,11 +355,16 @@ def encode(
     store_host: str = "127.0.0.1:10911",
     reconsume_times: int = 0,
     prepared_transaction_offset: int = 0,
+    append_crc: bool = False,
 ) -> bytes:
     """Return the bytes of a record; the arguments are `Record`'s fields.
 
     Computes size, body CRC and the two IPv6 bits of the sys flag. Version 2 where the topic has
     more than 127 bytes. `properties` may be given as bytes, which are then written as they are.
+
+    Args:
+        append_crc: state the CRC of the whole record in its last property, instead of those of
+            that name (`mqlake.formats.record_crc`).
 
     Raises:
         FormatError: a value that its field cannot hold.
@@ -369,20 +374,26 @@ def encode(
     topic_bytes = topic.encode("utf-8", "surrogatepass")
     version, longest = (1, MAX_TOPIC_V1) if len(topic_bytes) <= MAX_TOPIC_V1 else (2, MAX_TOPIC_V2)
     property_bytes = properties if isinstance(properties, bytes) else encode_properties(properties)
-    if len(topic_bytes) > longest or len(property_bytes) > MAX_PROPERTIES:
+    crc_size = 0
+    if append_crc:
+        property_bytes = record_crc.drop(property_bytes)
+        property_bytes += record_crc.missing_separator(property_bytes)
+        crc_size = record_crc.SIZE
+    properties_length = len(property_bytes) + crc_size
+    if len(topic_bytes) > longest or properties_length > MAX_PROPERTIES:
         raise FormatError("the topic or the properties are longer than a record can hold")
     tail = b"".join(
         (
             body,
             len(topic_bytes).to_bytes(version, "big"),
             topic_bytes,
-            _LENGTH.pack(len(property_bytes)),
+            _LENGTH.pack(properties_length),
             property_bytes,
         )
     )
     try:
         head = HEADS[v6].pack(
-            HEAD_SIZES[v6] + len(tail),
+            HEAD_SIZES[v6] + len(tail) + crc_size,
             V1_MAGIC if version == 1 else V2_MAGIC,
             zlib.crc32(body) & CRC_MASK,
             queue_id,
@@ -400,7 +411,8 @@ def encode(
         )
     except StructError as error:
         raise FormatError(f"a value does not fit into its field: {error}") from None
-    return head + tail
+    data = head + tail
+    return data + record_crc.encode(zlib.crc32(data)) if append_crc else data
 
 
 def encode_blank(length: int) -> bytes:

@@ -5,6 +5,7 @@ Upstream: `CommitLog.CRC32_RESERVED_LEN`, `MessageDecoder.createCrc32`, `UtilAll
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 
 from mqlake.formats import properties
@@ -12,16 +13,25 @@ from mqlake.formats import properties
 NAME = properties.CRC32
 """The property's name."""
 
+_NAME = NAME.encode()
+
 DIGITS = 10
 MASK = 0x7FFFFFFF
 """What is stored of a CRC: its sign would be the top bit."""
 
 Buffer = bytes | bytearray | memoryview
 
-_SEPARATOR = ord(properties.PROPERTY_SEPARATOR)
-_FIRST = f"{NAME}{properties.NAME_VALUE_SEPARATOR}".encode()
+SEPARATOR = ord(properties.PROPERTY_SEPARATOR)
+"""The byte that the property begins behind, if others are before it."""
+
+FIRST = f"{NAME}{properties.NAME_VALUE_SEPARATOR}".encode()
+"""The bytes before the digits."""
+
+_END = properties.PROPERTY_SEPARATOR.encode()
+_BACKWARDS = b"%c%%0%dd%s" % (SEPARATOR, DIGITS, FIRST[::-1])
+_ANYWHERE = re.compile(rb"(?:\A|(?<=%c))%s[^%c]*%c?" % (SEPARATOR, FIRST, SEPARATOR, SEPARATOR))
 _FORM = Struct(
-    f"{len(_FIRST)}s"  # the name and its separator
+    f"{len(FIRST)}s"  # the name and its separator
     f"{DIGITS}s"  # the value, its last digit first
     "B"  # the separator that ends a property
 )
@@ -39,7 +49,21 @@ def encode(crc: int) -> bytes:
     Returns:
         `SIZE` bytes.
     """
-    return b"%s%s\2" % (_FIRST, (b"%010d" % (crc & MASK))[::-1])
+    # One formatting and one reversal are the fastest way to write digits backwards.
+    return (_BACKWARDS % (crc & MASK))[::-1]
+
+
+def drop(data: bytes) -> bytes:
+    """Return properties without any of this name; all other bytes stay as they are.
+
+    Upstream: `MessageUtils.deleteProperty`.
+    """
+    return _ANYWHERE.sub(b"", data) if _NAME in data else data
+
+
+def missing_separator(data: Buffer) -> bytes:
+    """Return what has to stand between other properties and this one: a separator, or nothing."""
+    return _END if data and data[-1] != SEPARATOR else b""
 
 
 def stated(tail: Buffer) -> int | None:
@@ -53,9 +77,9 @@ def stated(tail: Buffer) -> int | None:
         last `SIZE` bytes are no such property.
     """
     start = len(tail) - SIZE
-    if start < 0 or (start and tail[start - 1] != _SEPARATOR):
+    if start < 0 or (start and tail[start - 1] != SEPARATOR):
         return None
     first, digits, last = _FORM.unpack_from(tail, start)
-    if first != _FIRST or last != _SEPARATOR or not digits.isdigit():
+    if first != FIRST or last != SEPARATOR or not digits.isdigit():
         return None
     return int(digits[::-1])

@@ -64,7 +64,7 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Topics longer than 127 bytes are written as V2 records instead of being refused."""
     os_page_cache_busy_time_out_mills: int = 1000
     enabled_append_prop_crc: bool = msgspec.field(default=True, name="enabledAppendPropCRC")
-    """Each record ends with a checksum of all its bytes, by which a torn one is known."""
+    """Whether each record states a CRC of itself in its last property (off in RocketMQ)."""
     force_verify_prop_crc: bool = msgspec.field(default=False, name="forceVerifyPropCRC")
     """Opening a store ends its log at the first record without a right checksum of that kind."""
 

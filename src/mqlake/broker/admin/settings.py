@@ -43,6 +43,7 @@ FIXED = frozenset(
         "indexDialect",
         "messageDelayLevel",
         "flushDiskType",
+        "enabledAppendPropCRC",
         "timerWheelEnable",
         "msgTraceTopicName",
     )

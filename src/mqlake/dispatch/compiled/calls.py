@@ -26,6 +26,7 @@ from mqlake.dispatch.compiled import queue_entries as _queue_entries
 from mqlake.dispatch.compiled import queue_read as _queue_read
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
+from mqlake.dispatch.compiled import record_crc as _record_crc
 from mqlake.dispatch.compiled import torn as _torn
 from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.drafts import Drafts, Routes
@@ -42,6 +43,7 @@ message_ids = _hosts.message_ids
 key_texts = _lists.key_texts
 draft_batch = _batch_body.draft_batch
 packed = _packed.packed
+state_crcs = _record_crc.state_crcs
 first_torn = _torn.first_torn
 
 
@@ -198,6 +200,7 @@ def write_records(
     first: int,
     routes: Routes,
     now: int,
+    append_crc: int,
 ) -> tuple[int, int]:
     return _encode.write_records(
         target,
@@ -212,4 +215,5 @@ def write_records(
         routes.hosts,
         routes.parts,
         now,
+        append_crc,
     )

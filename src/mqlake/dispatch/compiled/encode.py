@@ -10,7 +10,8 @@ import numpy as np
 from mqlake.dispatch.compiled.crc32 import crc32
 from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.memory import borrow, copy, store_i32, store_i64, store_u8
-from mqlake.formats import host, record, sys_flag
+from mqlake.dispatch.compiled.record_crc import missing_separator, put_record_crc
+from mqlake.formats import host, properties, record, record_crc, sys_flag
 
 _HEAD_SIZE = record.HEAD_SIZES[0] - 2 * host.V4_SIZE
 _V6_SIZE = host.V6_SIZE
@@ -18,6 +19,8 @@ _BORN_BIT, _STORE_BIT = sys_flag.BORN_HOST_V6, sys_flag.STORE_HOST_V6
 _UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _CRC_MASK = record.CRC_MASK
 _LENGTH_SIZE = 2
+_MAX_PROPERTIES = properties.MAX_LENGTH
+_RECORD_CRC_SIZE, _SEPARATOR = record_crc.SIZE, record_crc.SEPARATOR
 
 
 @inlined
@@ -39,8 +42,13 @@ def _put_span(target, to, source, at, length):
 
 
 @kernel
-def write_records(target, to, end, base, source, texts, drafts, first, queues, hosts, parts, now):
+def write_records(
+    target, to, end, base, source, texts, drafts, first, queues, hosts, parts, now, append_crc
+):
     """Write the drafts from row `first` on, until one is not regular or does not fit before `end`.
+
+    Each states its CRC if `append_crc` is 1; then one is not regular either whose properties become
+    too long by that.
 
     Returns (the row that comes next, position behind the records). `base` is the physical offset
     of the first byte of `target`.
@@ -53,6 +61,13 @@ def write_records(target, to, end, base, source, texts, drafts, first, queues, h
         if draft.regular == 0:
             return row, to
         queue, born = queues[draft.queue], hosts[draft.host]
+        own_length = np.int64(draft.properties_length)
+        separator, length = np.int64(0), own_length
+        if append_crc != 0:
+            separator = missing_separator(texts, draft.properties_at, own_length)
+            length += separator + _RECORD_CRC_SIZE
+            if length > _MAX_PROPERTIES:
+                return row, to
         size = (
             _HEAD_SIZE
             + born.part_length
@@ -60,7 +75,7 @@ def write_records(target, to, end, base, source, texts, drafts, first, queues, h
             + draft.body_length
             + queue.part_length
             + _LENGTH_SIZE
-            + draft.properties_length
+            + length
         )
         if queue.part_length < 0 or born.part_length < 0 or size > end - to:
             return row, to
@@ -72,6 +87,7 @@ def write_records(target, to, end, base, source, texts, drafts, first, queues, h
             queue_offset = queue.next_offset
             queue.next_offset = queue_offset + 1
         draft.physical_offset, draft.queue_offset, draft.size = base + to, queue_offset, size
+        start = to
         to = _put_i32(target, to, size)
         to = _put_i32(target, to, queue.magic)
         to = _put_i32(
@@ -91,8 +107,12 @@ def write_records(target, to, end, base, source, texts, drafts, first, queues, h
         to = _put_i32(target, to, draft.body_length)
         to = _put_span(target, to, source, draft.body_at, np.int64(draft.body_length))
         to = _put_span(target, to, parts, np.int64(queue.part_at), np.int64(queue.part_length))
-        store_u8(target, to, draft.properties_length >> 8)
-        store_u8(target, to + 1, draft.properties_length)
+        store_u8(target, to, length >> 8)
+        store_u8(target, to + 1, length)
         to += _LENGTH_SIZE
-        to = _put_span(target, to, texts, draft.properties_at, np.int64(draft.properties_length))
+        to = _put_span(target, to, texts, draft.properties_at, own_length)
+        if append_crc != 0:
+            if separator != 0:
+                store_u8(target, to, _SEPARATOR)
+            to = put_record_crc(target, start, to + separator)
     return len(drafts), to

@@ -31,6 +31,7 @@ from mqlake.dispatch.compiled.memory import (
     store_u8,
 )
 from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
+from mqlake.dispatch.compiled.record_crc import may_hold_crc
 from mqlake.dispatch.drafts import FIELDS
 from mqlake.formats import properties, sys_flag
 
@@ -148,6 +149,11 @@ def _may_be_inner_batch(texts, start, end):
 
 
 @inlined
+def _may_be_odd(texts, start, end):
+    return _may_be_inner_batch(texts, start, end) or may_hold_crc(texts, start, end)
+
+
+@inlined
 def _number_of(source, at, length, other, slots, keys, count, seed):
     """Return the number of a text together with `other`; `count`, the next, where it is new.
 
@@ -206,13 +212,12 @@ def _put_properties(texts, to, source, kinds, starts, numbers):
     start, ok = to, True
     if kinds[_ENCODED] == BYTES:
         to = _put_span(texts, to, source, starts[_ENCODED], numbers[_ENCODED])
-        ends_in_zero = to > start and load_u8(texts, to - 1) == 0
-        return to, not ends_in_zero and not _may_be_inner_batch(texts, start, to)
+        return to, not _may_be_odd(texts, start, to)
     if kinds[_ENCODED] != NIL:
         return to, False
     if kinds[_PROPERTIES] == MAP:
         to, ok = _put_map(texts, to, source, starts[_PROPERTIES], numbers[_PROPERTIES])
-        ok = ok and not _may_be_inner_batch(texts, start, to)
+        ok = ok and not _may_be_odd(texts, start, to)
     elif kinds[_PROPERTIES] != NIL:
         return to, False
     value_at = _put_name(texts, to, _KEYS)

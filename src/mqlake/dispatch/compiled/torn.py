@@ -11,19 +11,17 @@ from mqlake.dispatch.compiled.memory import borrow, load_i64, load_u8
 from mqlake.formats import record_crc
 
 _SIZE, _DIGITS, _MASK = record_crc.SIZE, record_crc.DIGITS, record_crc.MASK
-_FIRST = record_crc.encode(0)[: -_DIGITS - 1]
-_NAME, _EQUALS, _LAST = int.from_bytes(_FIRST[:8], "big"), _FIRST[8], record_crc.encode(0)[-1]
-_DIGITS_AT, _ZERO = len(_FIRST), ord("0")
-assert len(_FIRST) == 9
+_NAME, _NAME_END = int.from_bytes(record_crc.FIRST[:8], "big"), record_crc.FIRST[8]
+_SEPARATOR, _ZERO = record_crc.SEPARATOR, ord("0")
 
 
 @inlined
 def _stated(buffer, at):
     """Return the CRC that the property at a position states, -1 if there is no such property."""
     last = at + _SIZE - 1
-    if load_i64(buffer, at) != _NAME or load_u8(buffer, at + 8) != _EQUALS:
+    if load_i64(buffer, at) != _NAME or load_u8(buffer, at + 8) != _NAME_END:
         return -1
-    if load_u8(buffer, last) != _LAST:
+    if load_u8(buffer, last) != _SEPARATOR:
         return -1
     crc = 0
     for place in range(_DIGITS):

@@ -6,7 +6,7 @@ Slow, and built on `mqlake.formats` alone: NumPy is not imported here, its array
 from __future__ import annotations
 
 from mqlake.dispatch.reference.describe import describe
-from mqlake.dispatch.reference.encode import write_records
+from mqlake.dispatch.reference.encode import state_crcs, write_records
 from mqlake.dispatch.reference.encode_draft import draft_batch, draft_messages
 from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entries, relink
 from mqlake.dispatch.reference.messages import message_columns
@@ -46,6 +46,7 @@ __all__ = [
     "relink",
     "scan_records",
     "search",
+    "state_crcs",
     "walk",
     "write_records",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from mqlake.formats import host, record, sys_flag
+from mqlake.formats import host, properties, record, record_crc, sys_flag
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Bytes
+    from mqlake.dispatch.batch import Bytes, Longs
     from mqlake.dispatch.drafts import Drafts, Routes, Rows
 
 _HOST_BITS = sys_flag.BORN_HOST_V6 | sys_flag.STORE_HOST_V6
@@ -23,6 +23,7 @@ def write_records(
     first: int,
     routes: Routes,
     now: int,
+    append_crc: int,
 ) -> tuple[int, int]:
     store_host = _part(routes, routes.hosts[-1])
     for number, row in enumerate(drafts.rows[first:], first):
@@ -35,8 +36,13 @@ def write_records(
         v6 = (len(born_host) == host.V6_SIZE) | (len(store_host) == host.V6_SIZE) << 1
         body = _span(drafts.source, row, "body")
         texts = _span(drafts.texts, row, "properties")
-        rest = body + _part(routes, queue) + len(texts).to_bytes(2, "big") + texts
-        size = record.HEAD_SIZES[v6] + len(rest)
+        if append_crc:
+            texts += record_crc.missing_separator(texts)
+        length = len(texts) + append_crc * record_crc.SIZE
+        if length > properties.MAX_LENGTH:
+            return number, to
+        rest = body + _part(routes, queue) + length.to_bytes(2, "big") + texts
+        size = record.HEAD_SIZES[v6] + len(rest) + append_crc * record_crc.SIZE
         if size > end - to:
             return number, to
         flags = int(row["sys_flag"]) & ~_HOST_BITS | v6 << 4
@@ -60,10 +66,19 @@ def write_records(
             int(row["prepared_transaction_offset"]),
             len(body),
         )
-        target[to : to + size] = memoryview(head + rest)
+        data = head + rest
+        if append_crc:
+            data += record_crc.encode(zlib.crc32(data))
+        target[to : to + size] = memoryview(data)
         row["physical_offset"], row["queue_offset"], row["size"] = base + to, queue_offset, size
         to += size
     return len(drafts.rows), to
+
+
+def state_crcs(buffer: Bytes, starts: Longs, sizes: Longs) -> None:
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        at, end = start + size - record_crc.SIZE, start + size
+        buffer[at:end] = memoryview(record_crc.encode(zlib.crc32(buffer[start:at].data)))
 
 
 def _span(data: Bytes, row: Rows, name: str) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mqlake.errors import FormatError
-from mqlake.formats import properties, sys_flag
+from mqlake.formats import properties, record_crc, sys_flag
 from mqlake.formats.message_batch import decode_batch
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ def _properties(values: dict[str, Any]) -> bytes:
     if type(delay_level) is not int or delay_level not in _I64:
         raise _Unusual
     if encoded is not None:
-        is_odd = type(encoded) is not bytes or encoded.endswith(b"\0")
-        if is_odd or properties.INNER_NUM.encode() in encoded:
+        if type(encoded) is not bytes or _is_odd(encoded):
             raise _Unusual
         return encoded
     pairs = values["properties"]
@@ -116,9 +115,13 @@ def _properties(values: dict[str, Any]) -> bytes:
         after = properties.encode_pairs({name: text for name, text in after.items() if text})
     except (FormatError, TypeError, AttributeError):
         raise _Unusual from None
-    if delay_level < 0 or properties.INNER_NUM.encode() in before:
+    if delay_level < 0 or _is_odd(before):
         raise _Unusual
     return before + after
+
+
+def _is_odd(data: bytes) -> bool:
+    return properties.INNER_NUM.encode() in data or record_crc.FIRST in data
 
 
 def _number(numbers: dict[Hashable, int], key: Hashable, rows: Ints, row: int) -> int:

@@ -182,6 +182,7 @@ def _append(
         "topic": topic,
         "queue_id": queue_id,
         "queue_offset": queue_offset,
+        "append_crc": store.settings.enabled_append_prop_crc,
     }
     log = store.log
     data = record.encode(**fields, physical_offset=log.end)

@@ -9,7 +9,9 @@ import numpy as np
 
 from mqlake.dispatch.compiled.batch_body import draft_body
 from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_u8
+from mqlake.dispatch.compiled.memory import borrow
+from mqlake.dispatch.compiled.record_crc import may_hold_crc
+from mqlake.formats import properties, record_crc
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.compiled.send_header import (
     BATCH,
@@ -24,18 +26,21 @@ from mqlake.remoting.compiled.send_header import (
 from mqlake.remoting.compiled.send_properties import find_key
 
 _CODE = int(RequestCode.SEND_BATCH_MESSAGE)
+_MOST_PROPERTIES = properties.MAX_LENGTH - record_crc.SIZE - 1
 
 
 @inlined
 def _draft_messages(data, at, end, drafts, first):
     """Fill a draft for each message of a body; return the row behind them, -1 if it is unusual.
 
-    So it is where the last message's properties end in a zero byte, which a store does not take.
+    So it is if a message brings a record CRC, or may leave no room for one.
     """
-    row = draft_body(data, at, end, drafts, first)
-    if row > first and drafts[row - 1].properties_length > 0 and load_u8(data, end - 1) == 0:
-        return np.int64(-1)
-    return row
+    behind = draft_body(data, at, end, drafts, first)
+    for row in range(first, behind):
+        text_at, length = drafts[row].properties_at, np.int64(drafts[row].properties_length)
+        if length > _MOST_PROPERTIES or may_hold_crc(data, text_at, text_at + length):
+            return np.int64(-1)
+    return behind
 
 
 @kernel

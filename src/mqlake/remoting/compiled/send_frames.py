@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlake.dispatch.compiled.jit import kernel
 from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, store_u8
-from mqlake.formats import properties
+from mqlake.formats import properties, record_crc
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.compiled.send_header import (
     BATCH,
@@ -25,7 +25,7 @@ from mqlake.remoting.compiled.send_header import (
 from mqlake.remoting.compiled.send_properties import PAIR_END, find_key
 
 _CODE = int(RequestCode.SEND_MESSAGE_V2)
-_MAX_PROPERTIES = properties.MAX_LENGTH
+_MOST_PROPERTIES = properties.MAX_LENGTH - record_crc.SIZE
 
 
 @kernel
@@ -55,7 +55,7 @@ def draft_sends(data, at, topic, own, queues, most, numbers, queue_ids, drafts, 
         text_at, text_length = starts[PROPERTIES], lengths[PROPERTIES]
         key_at, key_length = find_key(data, text_at, text_at + text_length)
         stored = text_length + 1 + len(own)
-        if key_at < 0 or stored > _MAX_PROPERTIES:
+        if key_at < 0 or stored > _MOST_PROPERTIES:
             break
         draft = drafts[row]
         draft.properties_at = to

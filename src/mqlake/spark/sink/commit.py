@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
+from mqlake.dispatch.encode import state_crcs
+from mqlake.dispatch.kernel import load
 from mqlake.errors import StoreError
 from mqlake.formats import record
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
@@ -130,6 +132,9 @@ def _append(store: OwnedStore, frame: Frame, first: Longs, now: int) -> None:
             continue
         places = starts[row:reached]
         _set(data, places + record.PHYSICAL_OFFSET_AT, places + (log.end - begin))
+        if store.settings.enabled_append_prop_crc:
+            sizes = rows["size"][row:reached].astype(np.int64)
+            state_crcs(data, np.ascontiguousarray(places), sizes, load())
         log.append(data[begin : int(ends[reached - 1])].data)
         row = reached
 

@@ -16,6 +16,7 @@ from mqlake.dispatch.drafts import DRAFT, Drafts, Routes
 from mqlake.dispatch.encode import QueueRoute, make_routes
 from mqlake.errors import FormatError
 from mqlake.formats import sys_flag
+from mqlake.formats.properties import MAX_LENGTH
 from mqlake.spark.sink.columns import take
 from mqlake.spark.sink.options import WriteOptions
 from mqlake.spark.sink.property_texts import property_texts
@@ -67,6 +68,7 @@ class Layout:
         texts, delayed = property_texts(columns, count)
         if delayed.any():
             topics, queue_ids, texts = self._delay(columns, topics, queue_ids, texts, delayed)
+        self._check_length(texts)
         rows = np.zeros(count, DRAFT)
         source = _place(rows, "body", body)
         drafts = Drafts(source, _place(rows, "properties", texts), rows)
@@ -85,6 +87,13 @@ class Layout:
             [self._route(*queue) for queue in queues], [*hosts, self._checks.store_host]
         )
         return Laid(drafts, routes, queues)
+
+    def _check_length(self, texts: Any) -> None:
+        longest = (pc.max(pc.binary_length(texts)).as_py() or 0) + self._checks.crc_size
+        if longest > MAX_LENGTH:
+            raise FormatError(
+                f"the properties of a row take {longest} bytes, more than {MAX_LENGTH}"
+            )
 
     def _body(self, body: Any) -> Any:
         if body.null_count:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from mqlake.errors import FormatError
 from mqlake.formats import properties
-from mqlake.formats.properties import DELAY, INNER_NUM, KEYS, TAGS, UNIQ_KEY
+from mqlake.formats.properties import CRC32, DELAY, INNER_NUM, KEYS, TAGS, UNIQ_KEY
 
 _NAME_END, _PAIR_END = properties.NAME_VALUE_SEPARATOR, properties.PROPERTY_SEPARATOR
 _COLUMNS = {KEYS: "keys", TAGS: "tags", UNIQ_KEY: "uniqKey", DELAY: "delayLevel"}
@@ -24,7 +24,8 @@ def property_texts(columns: dict[str, Any], count: int) -> tuple[Any, Any]:
     """Return (texts of all rows as a binary array, bool[count] of those that ask for a delay).
 
     A column comes before the property of its name. Only the column `delayLevel` asks for a delay:
-    messages that were delivered keep the property.
+    messages that were delivered keep the property. A record CRC, which those that were read have,
+    is left out.
 
     Raises:
         FormatError: something that would not be read back.
@@ -35,6 +36,7 @@ def property_texts(columns: dict[str, Any], count: int) -> tuple[Any, Any]:
     if "properties" in columns:
         pairs = _Pairs(columns["properties"])
         pairs.check()
+        pairs.drop(CRC32, np.ones(count, bool))
         for name, value in values.items():
             pairs.drop(name, _present(value))
         parts.append(pairs.texts())
@@ -45,12 +47,7 @@ def property_texts(columns: dict[str, Any], count: int) -> tuple[Any, Any]:
             delayed = present
     if not parts:
         return pa.array([b""] * count, pa.binary()), delayed
-    texts = pc.binary_join_element_wise(*parts, "").cast(pa.binary())
-    longest = pc.max(pc.binary_length(texts)).as_py()
-    if longest > properties.MAX_LENGTH:
-        most = properties.MAX_LENGTH
-        raise FormatError(f"the properties of a row take {longest} bytes, more than {most}")
-    return texts, delayed
+    return pc.binary_join_element_wise(*parts, "").cast(pa.binary()), delayed
 
 
 def _values(columns: dict[str, Any]) -> Iterator[tuple[str, Any]]:

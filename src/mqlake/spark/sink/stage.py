@@ -16,7 +16,7 @@ import numpy as np
 from mqlake.dispatch.encode import write_records
 from mqlake.dispatch.kernel import load
 from mqlake.errors import FormatError, StoreError
-from mqlake.formats import record, sys_flag
+from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.host import V4_SIZE, V6_SIZE
 from mqlake.spark.sink.drafts import Laid, Layout
 from mqlake.spark.sink.options import WriteOptions
@@ -46,7 +46,8 @@ def stage(
     path = directory / name
     try:
         with path.open("xb", buffering=0) as file:
-            staging = _Staging(file, largest_record)
+            append_crc = options.settings.enabled_append_prop_crc
+            staging = _Staging(file, largest_record, append_crc=append_crc)
             layout = Layout(options, largest_record, task)
             for batch in _slices(batches):
                 staging.add(layout.lay_out(batch))
@@ -69,8 +70,9 @@ def _slices(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Staging:
-    def __init__(self, file: BinaryIO, largest_record: int) -> None:
+    def __init__(self, file: BinaryIO, largest_record: int, *, append_crc: bool) -> None:
         self._file, self._largest, self._kernel = file, largest_record, load()
+        self._append_crc = append_crc
         self._scratch = np.empty(FRAME_SIZE, np.uint8)
         self._numbers: dict[tuple[str, int], int] = {}
         self._counts: list[int] = []
@@ -98,6 +100,7 @@ class _Staging:
                 laid.routes,
                 0,
                 self._kernel,
+                append_crc=self._append_crc,
             )
             if reached == first:
                 self._make_room(rows[first])
@@ -136,4 +139,4 @@ class _Staging:
         self._rows += len(rows)
 
 
-_MOST_BESIDES = record.HEAD_SIZES[-1] + 4 + 255
+_MOST_BESIDES = record.HEAD_SIZES[-1] + 4 + 255 + 1 + record_crc.SIZE

@@ -1,7 +1,7 @@
 """What a task leaves for the commit: a file of records that lack only their place.
 
 A sequence of frames: a head, a row of STAGED for each record, and the records. Everything in a
-record is final but queue offset, physical offset and store timestamp.
+record is final but queue offset, physical offset and store timestamp, and so the record's CRC.
 """
 
 from __future__ import annotations

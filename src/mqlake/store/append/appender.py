@@ -13,6 +13,7 @@ from zlib import crc32
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
 from mqlake.formats import record, sys_flag
+from mqlake.formats.record_crc import encode as encode_crc
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import (
     NO_HOST_BITS,
@@ -146,10 +147,11 @@ class Appender:
         if checks.refusal is not None or queue_id < 0:
             self._topic(topic, queue_id)
         magic, topic_data = checks.topic(topic)
-        properties = encode_properties(message)
+        properties = encode_properties(message, appends_crc=checks.appends_crc)
+        length = len(properties) + checks.crc_size
         born_host, host_bits = checks.sender(message.born_host)
         head, head_size = _HEADS[host_bits >> 4]
-        size = head_size + len(body) + len(topic_data) + _LENGTH_SIZE + len(properties)
+        size = head_size + len(body) + len(topic_data) + _LENGTH_SIZE + length
         if len(body) > checks.longest_body or size > checks.largest_record:
             checks.sizes(len(body), size)
         table, log = self._table, self._log
@@ -174,10 +176,11 @@ class Appender:
             )
         except StructError as error:
             raise illegal(f"a value does not fit into its field: {error}") from None
-        length = _LENGTH.pack(len(properties))
-        log.append_record(
-            size, _SIZE.pack(size), b"".join((record_head, body, topic_data, length, properties))
-        )
+        first = _SIZE.pack(size)
+        rest = b"".join((record_head, body, topic_data, _LENGTH.pack(length), properties))
+        if checks.appends_crc:
+            rest += encode_crc(crc32(rest, crc32(first)))
+        log.append_record(size, first, rest)
         if not flags & _UNQUEUED_BIT:
             table[queue] = queue_offset + 1
         return PutResult(_OK, log.end - size, size, queue_offset, now, 1, checks.store_host)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from mqlake.errors import FormatError
-from mqlake.formats import host, properties, record, sys_flag
+from mqlake.formats import host, properties, record, record_crc, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES, is_safe_topic
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.store.append.message import Message, MessageBatch
@@ -21,8 +21,7 @@ from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.settings import BrokerRole, StoreSettings
 
 _INNER_NUM, _INNER_BATCH = properties.INNER_NUM.encode(), sys_flag.INNER_BATCH
-_ZERO = b"\0"
-"""What no properties end in: after a crash such a record, the last one, counts as torn."""
+_CRC_SIZE, _SEPARATOR = record_crc.SIZE, record_crc.SEPARATOR
 _PAIR_END, _KEY_SEPARATOR = properties.PROPERTY_SEPARATOR, properties.KEY_SEPARATOR
 _KEYS, _TAGS, _DELAY = (
     f"{name}{properties.NAME_VALUE_SEPARATOR}"
@@ -63,6 +62,8 @@ class AppendChecks:
     Attributes:
         refusal: why no message at all is taken; None where they are.
         longest_body, largest_record: bytes.
+        appends_crc: whether records state their CRC in a property of their own.
+        crc_size: bytes of that property, 0 if they do not.
         store_host: 8 or 20 bytes.
         topic: text → its part of a record; version 2 where it has more than 127 bytes. Raises
             MESSAGE_ILLEGAL where it is too long, or nothing that a directory can be called.
@@ -76,6 +77,8 @@ class AppendChecks:
         self._not_writable: str | None = None
         self.refusal: str | None = None
         self.longest_body = settings.max_message_size
+        self.appends_crc = settings.enabled_append_prop_crc
+        self.crc_size = _CRC_SIZE if self.appends_crc else 0
         self.store_host = host.encode_host(_address(settings))
         self._longest_topic = (
             MAX_NAME_BYTES if settings.auto_message_version_on_topic_len else record.MAX_TOPIC_V1
@@ -133,12 +136,17 @@ class AppendChecks:
             raise illegal(f"{size} bytes do not fit in one file of the commit log")
 
 
-def encode_properties(message: Message) -> bytes:
+def encode_properties(message: Message, *, appends_crc: bool = False) -> bytes:
     """Return a message's properties as they are stored.
+
+    A record CRC that the message brings, as one does that was read and is put again, is dropped.
+
+    Args:
+        appends_crc: leave room for the record's own, which is to come behind them.
 
     Raises:
         Refusal: MESSAGE_ILLEGAL: not storable, or those of an inner batch, which needs another
-            kind of queue; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes.
+            kind of queue; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes, the CRC among them.
     """
     if message.sys_flag & _INNER_BATCH:
         raise _inner_batch()
@@ -147,8 +155,7 @@ def encode_properties(message: Message) -> bytes:
         if data is not None:
             if _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
                 raise _inner_batch()
-            if data.endswith(_ZERO):
-                data += _PAIR_END.encode()
+            data = record_crc.drop(data)
         elif message.properties:
             # Of equal names readers take the last.
             data = _encode_others(message.properties) + _encode_attributes(message)
@@ -156,12 +163,22 @@ def encode_properties(message: Message) -> bytes:
             data = _encode_attributes(message)
     except (FormatError, UnicodeEncodeError) as error:
         raise illegal(f"properties: {error}") from None
-    if len(data) > MAX_LENGTH:
-        raise Refusal(
-            PutStatus.PROPERTIES_SIZE_EXCEEDED,
-            f"the properties take {len(data)} bytes, more than {MAX_LENGTH}",
-        )
+    length = len(data)
+    if appends_crc:
+        if length and data[-1] != _SEPARATOR:
+            data += _PAIR_END.encode()
+        length = len(data) + _CRC_SIZE
+    if length > MAX_LENGTH:
+        raise too_long(length)
     return data
+
+
+def too_long(length: int) -> Refusal:
+    """Return the refusal of properties that would take so many bytes in a record."""
+    return Refusal(
+        PutStatus.PROPERTIES_SIZE_EXCEEDED,
+        f"the properties take {length} bytes, more than {MAX_LENGTH}",
+    )
 
 
 def _encode_attributes(message: Message) -> bytes:
@@ -181,6 +198,8 @@ def _encode_attributes(message: Message) -> bytes:
 def _encode_others(pairs: Mapping[str, str]) -> bytes:
     if properties.INNER_NUM in pairs:
         raise _inner_batch()
+    if record_crc.NAME in pairs:
+        pairs = {name: value for name, value in pairs.items() if name != record_crc.NAME}
     return properties.encode_pairs(pairs)
 
 

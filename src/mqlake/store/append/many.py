@@ -10,15 +10,15 @@ from itertools import repeat
 import numpy as np
 
 from mqlake.dispatch import encode
-from mqlake.dispatch.batch import Bytes
+from mqlake.dispatch.batch import Bytes, Ints
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
 from mqlake.dispatch.encode import QueueRoute
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.errors import DiskError, FormatError
-from mqlake.formats import message_batch, properties, record, sys_flag
+from mqlake.formats import properties, record, record_crc, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES
-from mqlake.formats.message_batch import decode_batch
-from mqlake.store.append.checks import AppendChecks, Refusal, TopicPart, illegal
+from mqlake.formats.message_batch import decode_batch, encode_batch
+from mqlake.store.append.checks import AppendChecks, Refusal, TopicPart, illegal, too_long
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.log.owned_log import OwnedCommitLog
@@ -26,7 +26,7 @@ from mqlake.store.queues.queue_offsets import QueueOffsets
 
 _LENGTH_SIZE = 2
 # Bytes that a record may have beyond its packed message.
-_MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64
+_MOST_BESIDES = record.HEAD_SIZES[-1] + 2 * _LENGTH_SIZE + MAX_NAME_BYTES + 64 + 1 + record_crc.SIZE
 
 _DELAY = properties.DELAY.encode()
 
@@ -114,7 +114,8 @@ class ManyRecords:
         rows, store_host = drafts.rows, self._checks.store_host
         count = len(rows)
         each = record.HEAD_SIZES[sender.host_bits >> 4] + len(topic.data) + _LENGTH_SIZE
-        total = len(batch.body) + count * (each - message_batch.LEAST_SIZE)
+        lengths = self._properties_lengths(drafts)
+        total = count * each + int(rows["body_length"].sum()) + int(lengths.sum())
         self._checks.sizes(len(batch.body), total)
         queue_offset = self._table.get(queue, 0)
         routes = encode.make_routes(
@@ -165,19 +166,31 @@ class ManyRecords:
         if _DELAY in data and properties.DELAY in properties.decode_properties(data):
             raise illegal("a batch cannot be delayed")
         self._checks.sizes(len(batch.body), 0)
-        drafts = encode.draft_batch(batch.body, self._kernel)
+        drafts = encode.draft_batch(_without_crcs(batch.body), self._kernel)
         if drafts is None:
             raise illegal(_fault(batch.body))
         if not len(drafts.rows):
             raise illegal("the batch holds no message")
-        if batch.body[-1] == 0 and drafts.rows["properties_length"][-1]:
-            raise illegal("the last message's properties end in a zero byte")
         try:
             for name in ("queue_id", "sys_flag", "born_timestamp", "reconsume_times"):
                 drafts.rows[name] = getattr(batch, name)
         except OverflowError as error:
             raise illegal(f"a value does not fit into its field: {error}") from None
         return drafts
+
+    def _properties_lengths(self, drafts: Drafts) -> Ints:
+        """Return the bytes of properties that each record has.
+
+        Raises:
+            Refusal: PROPERTIES_SIZE_EXCEEDED.
+        """
+        lengths = drafts.rows["properties_length"]
+        if self._checks.appends_crc:
+            lasts = drafts.texts[drafts.rows["properties_at"] + lengths - 1]
+            lengths = lengths + record_crc.SIZE + ((lengths > 0) & (lasts != record_crc.SEPARATOR))
+            if (longest := int(lengths.max())) > properties.MAX_LENGTH:
+                raise too_long(longest)
+        return lengths
 
     def _write(
         self, drafts: Drafts, first: int, routes: Routes, now: int, *, whole: bool = False
@@ -195,7 +208,16 @@ class ManyRecords:
             return first
         scratch = self._scratch_of(room)
         reached, end = encode.write_records(
-            scratch, 0, room, log.end, drafts, first, routes, now, self._kernel
+            scratch,
+            0,
+            room,
+            log.end,
+            drafts,
+            first,
+            routes,
+            now,
+            self._kernel,
+            append_crc=self._checks.appends_crc,
         )
         if end:
             # Not written in place: `append` alone knows an order that a crash may cut anywhere.
@@ -242,6 +264,24 @@ def _number(queues: dict[tuple[str, int], int], message: Message) -> int | None:
         return queues.get((message.topic, message.queue_id))
     except (AttributeError, TypeError):  # no message, or fields of other types
         return None
+
+
+def _without_crcs(body: bytes) -> bytes:
+    """Return a batch's body without the record CRCs that its messages bring, which are rare."""
+    if record_crc.FIRST not in body:
+        return body
+    try:
+        parts = list(decode_batch(body))
+    except FormatError:  # said by who reads it
+        return body
+    return encode_batch(
+        (
+            part.flag,
+            body[part.body_at : part.body_at + part.body_length],
+            record_crc.drop(body[part.properties_at : part.properties_at + part.properties_length]),
+        )
+        for part in parts
+    )
 
 
 def _fault(body: bytes) -> str:
