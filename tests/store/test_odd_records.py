@@ -23,8 +23,8 @@ SEGMENT = 1 << 16
 SIZES = {
     "mapped_file_size_commit_log": SEGMENT,
     "mapped_file_size_consume_queue": 400,
-    "max_hash_slot_num": 11,
-    "max_index_num": 500,
+    "max_hash_slot_num": 100,
+    "max_index_num": 400,
 }
 SETTINGS = StoreSettings(**SIZES)
 
@@ -137,9 +137,9 @@ def test_what_was_acknowledged_outlives_a_kill(flush: FlushDiskType, tmp_path: P
 
     for count, copy in copies:
         found = open_store(copy, settings)
-        assert found.report.cut_off == ()
         kept = list(zip(read_log(copy), stored_properties(copy), strict=True))
         assert len(kept) == count
+        assert found.report.cut_off == ()
         for message, (each, properties) in zip(messages, kept, strict=False):
             assert (each.body, each.queue_id) == (message.body, message.queue_id)
             assert _without_checksum(properties) == _as_stored(message.encoded_properties or b"")
