@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
@@ -19,6 +20,11 @@ DRAWN = 4000
 """Images of a drawn workload."""
 AGAIN = 10
 """In a long run, one image in so many is crashed again during its recovery."""
+
+
+def quieten() -> None:
+    """Let this process not warn of every crash."""
+    logging.disable(logging.WARNING)
 
 
 def workers() -> int:
@@ -62,7 +68,7 @@ def run(
     outcomes: list[Outcome] = []
     numbers = itertools.count(seed * 100_000)
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers(), context, max_tasks_per_child=1)
+    pool = ProcessPoolExecutor(workers(), context, initializer=quieten, max_tasks_per_child=1)
 
     def keep(outcome: Outcome) -> bool:
         outcomes.append(outcome)
