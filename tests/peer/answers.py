@@ -16,6 +16,7 @@ from mqlake.formats.dialect import Dialect
 from mqlake.formats.java_string import index_key_hash
 from mqlake.formats.record import Record
 from tests.peer.rocketmq_store import RocketMQ
+from tests.store.record_crcs import without_crc
 
 Message = dict[str, Any]
 
@@ -56,7 +57,7 @@ def shown(record: Record) -> Message:
         "storeHost": f"/{record.store_host}",
         "reconsumeTimes": record.reconsume_times,
         "preparedTransactionOffset": record.prepared_transaction_offset,
-        "properties": record.properties,
+        "properties": without_crc(record.properties),
         "offsetMsgId": record.message_id,
         "bodySha1": hashlib.sha1(record.body).hexdigest(),
     }
@@ -131,6 +132,8 @@ def _compared(message: Message, fields: Sequence[str]) -> Message:
     if "body" in message:
         body = base64.b64decode(message["body"])
         message = message | {"bodySha1": hashlib.sha1(body).hexdigest()}
+    if "properties" in message:
+        message = message | {"properties": without_crc(message["properties"])}
     return {field: message[field] for field in fields}
 
 

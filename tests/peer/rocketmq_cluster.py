@@ -11,6 +11,9 @@ from tests.peer.java_build import build
 from tests.peer.rocketmq_store import OPENED
 
 SOURCE = Path(__file__).parent / "rocketmq_cluster"
+NEWEST_4_BROKER = "4.9.7"
+"""The newest 4.9.x of which there is a broker."""
+
 STOP = 60
 """Seconds."""
 
@@ -33,10 +36,12 @@ class Cluster:
         settings: Mapping[str, object],
         options: Sequence[str] = QUICK,
         also: str = "",
+        version: str | None = None,
     ) -> None:
         """Write its configuration; `directory` is for that, and for what it makes beside the store.
 
-        `options` are those of the JVM; `also` is another name server that the broker registers at.
+        `options` are those of the JVM; `also` is another name server that the broker registers at;
+        `version` is RocketMQ's release, 5.5.0 if it is not given.
 
         Raises:
             JavaMissingError: it cannot be built.
@@ -62,10 +67,14 @@ class Cluster:
             path = directory / name
             path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
             files.append(str(path))
+        # 4.9 does not start without these.
+        (directory / "conf").mkdir(exist_ok=True)
+        for name in ("namesrv", "broker"):
+            (directory / "conf" / f"logback_{name}.xml").write_text("<configuration/>")
         opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
         words = [*options, *opens, *homes]
-        self._command = ["java", *words, "-cp", build(SOURCE), "Cluster", *files]
+        self._command = ["java", *words, "-cp", build(SOURCE, version), "Cluster", *files]
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:

@@ -9,7 +9,8 @@ import pytest
 from mqlake.testing import broker
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
-from tests.peer.rocketmq_cluster import Cluster
+from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
+from tests.store.record_crcs import check_crcs
 
 pytestmark = [pytest.mark.peer, pytest.mark.nightly, pytest.mark.timeout(600)]
 
@@ -27,13 +28,14 @@ def ten(word: str) -> list[str]:
     return [f"{word} {number}" for number in range(10)]
 
 
-def test_clients_go_on_when_brokers_change(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [None, NEWEST_4_BROKER])
+def test_clients_go_on_when_brokers_change(version: str | None, tmp_path: Path) -> None:
     for name in ("clients", "cluster"):
         (tmp_path / name).mkdir()
     store = tmp_path / "store"
     try:
         clients = Clients(tmp_path / "clients")
-        cluster = Cluster(tmp_path / "cluster", store, SETTINGS)
+        cluster = Cluster(tmp_path / "cluster", store, SETTINGS, version=version)
     except JavaMissingError as reason:
         pytest.skip(f"without the real RocketMQ: {reason}")
     with broker(store, **SETTINGS) as running:
@@ -42,6 +44,7 @@ def test_clients_go_on_when_brokers_change(tmp_path: Path) -> None:
         assert "success" in clients.mqadmin(names, [make])[0]
         clients.begin(names, TOPIC, "first")
         assert sorted(clients.go_on(names, TOPIC, GROUP, "for the real one")) == ten("first")
+    assert check_crcs(store) >= 2 * len(ten(""))
     cluster.start()
     try:
         found = clients.go_on(cluster.names, TOPIC, GROUP, "for mqlake")

@@ -261,14 +261,15 @@ def test_nothing_unflushed_is_served_under_sync_flush(opened: Open) -> None:
 def test_searches_see_what_is_not_dispatched_yet(opened: Open) -> None:
     store = opened()
     put(store, 90)
+    position = store.dispatcher.position
     last = store.put(Message("T", b"new", keys="k7 fresh", properties={"UNIQ_KEY": "U"}))
     at = last.physical_offset
-    assert store.dispatcher.position == at
+    assert store.dispatcher.position == position <= at
     reads = store.reads
     assert [one.body for one in reads.by_key("T", "k7").records] == [b"body 7", b"new"]
     assert [one.body for one in reads.by_key("T", "fresh").records] == [b"new"]
     assert reads.by_unique_key("T", "U") == reads.record_at(at)
-    assert store.dispatcher.position == at
+    assert store.dispatcher.position == position
     assert reads.by_key("U", "k7").records == []
     assert reads.by_time_range("T", 0, 1 << 60, 1000).records[-1].physical_offset == at
     assert reads.offset_by_time("T", 0, 1 << 60) == 91
