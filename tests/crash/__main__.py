@@ -34,6 +34,7 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = int(time.time() // DAY) if arguments.seed is None else arguments.seed
     print(f"seed {seed}")
+    fleet.quieten()
     if arguments.workload:
         wanted = NIGHTLY // len(WORKLOADS) if arguments.images == NIGHTLY else arguments.images
         plan = Plan(seed, wanted, fleet.AGAIN, arguments.image)

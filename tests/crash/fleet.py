@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
@@ -21,6 +22,11 @@ _DRAWN_OF_A_SEED = 100_000
 """Numbers of drawn workloads that belong to one seed."""
 AGAIN = 10
 """In a long run, one image in so many is crashed again during its recovery."""
+
+
+def quieten() -> None:
+    """Let this process not warn of every crash."""
+    logging.disable(logging.WARNING)
 
 
 def workers() -> int:
@@ -66,7 +72,7 @@ def run(
     """
     outcomes: dict[str, Outcome] = {}
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers(), context, max_tasks_per_child=1)
+    pool = ProcessPoolExecutor(workers(), context, initializer=quieten, max_tasks_per_child=1)
 
     def keep(outcome: Outcome) -> bool:
         outcomes.setdefault(outcome.name, Outcome(outcome.name)).add(outcome)

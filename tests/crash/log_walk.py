@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,10 @@ from mqlake.storage.protocol import Directory
 from tests.crash.expectation import require
 
 Queue = tuple[str, int]
+
+_MAGIC = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (record.V1_MAGIC, record.V2_MAGIC))
+)
 
 
 class LogRecord(NamedTuple):
@@ -81,6 +86,26 @@ def walk(disk: Directory) -> Log:
         else:
             require(not rest.strip(b"\0"), f"data behind the end {at}: {checked[0].name}")
     return Log(records, bases[0] if bases else 0, end)
+
+
+def good_records(disk: Directory) -> dict[int, bytes]:
+    """Return what RocketMQ's check takes for a record, by physical offset, wherever it is."""
+    found: dict[int, bytes] = {}
+    for name in disk.names("commitlog"):
+        base, data = int(name), read_bytes(disk, f"commitlog/{name}")
+        for match in _MAGIC.finditer(data):
+            at = match.start() - record.MAGIC_AT
+            fault, layout = record.check(data, at, len(data), base + at)
+            if fault is Fault.GOOD and layout is not None:
+                found[base + at] = data[at : at + layout.size]
+    return found
+
+
+def kept_bytes(disk: Directory) -> Iterator[tuple[int, bytes]]:
+    """Yield physical offset and bytes of each file of the log, and of what was cut off it."""
+    for folder in ("commitlog", "commitlog-cut"):
+        for name in disk.names(folder):
+            yield int(name.partition("-")[0]), read_bytes(disk, f"{folder}/{name}")
 
 
 def index_entries(disk: Directory, slots: int, capacity: int) -> Iterator[tuple[int, int]]:

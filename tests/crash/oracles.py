@@ -23,6 +23,7 @@ from tests.crash.log_walk import (
     Queue,
     index_entries,
     index_hashes,
+    kept_bytes,
     queue_entries,
     queues_on_disk,
     walk,
@@ -52,6 +53,23 @@ def check_store(store: OwnedStore, disk: Directory, history: History) -> Log:
     check_timers(disk, log)
     check_reads(store, log)
     return log
+
+
+def check_kept(disk: Directory, before: Mapping[int, bytes]) -> None:
+    """Nothing that RocketMQ takes for a record went without a copy kept aside.
+
+    Args:
+        before: what there was before the store was opened, by physical offset.
+    """
+    kept = [*kept_bytes(disk)]
+    for offset, data in before.items():
+        is_kept = any(
+            start <= offset and content[offset - start :][: len(data)] == data
+            for start, content in kept
+        )
+        require(is_kept, f"the record at {offset} was cut off and is not kept")
+    names = disk.names("commitlog-cut")
+    require(not [name for name in names if name.endswith(".tmp")], f"unfinished copies: {names}")
 
 
 def check_queues(store: OwnedStore, disk: Directory, log: Log) -> None:

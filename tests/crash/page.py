@@ -30,7 +30,8 @@ _COUNTING = """\
 Of each image: what was acknowledged as durable is readable (all that was acknowledged, if only the
 process died); nothing is readable that was never sent, byte for byte; queue offsets have no gaps;
 every record has its queue entry and its index entries, and there are no others; behind the end of
-the log there are only zeros; committed offsets are as they were last persisted, or newer; under
+the log there are only zeros; what recovery cut off, and RocketMQ would take for a record, is kept
+aside as it was; committed offsets are as they were last persisted, or newer; under
 `SYNC_FLUSH` what is served after a recovery survives the next power cut; a second recovery writes
 nothing; and of one image in eight, the store goes on: it takes a message at the next queue offset,
 stops, and is opened again without a change.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from mqlake.formats import checkpoint, sys_flag
+from mqlake.formats import checkpoint, record, record_crc, sys_flag
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import encode_properties
 from mqlake.storage.read_file import read_file
@@ -14,6 +14,7 @@ from mqlake.store.append.put_result import PutResult
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import StoreSettings
 from mqlake.store.snapshot import CHECKPOINT_NAME
+from tests.crash import odd
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Acknowledged, Durable, Retired, Sent, ValueKept, ValueSet
@@ -63,8 +64,27 @@ class Session:
         message = self.message(size, **fields)
         return self.send(lambda: [self.store.put(message)])[0]
 
+    def odd_message(self, properties: bytes, body: int | None = None) -> Message:
+        """Return a message with properties as they are stored, and one of `odd.bodies`."""
+        self._bodies += 1
+        at = self.store.log.end + record.HEAD_SIZES[0]
+        bodies = [*odd.bodies(at)]
+        number = self._bodies if body is None else body
+        return Message(TOPIC, bodies[number % len(bodies)], encoded_properties=properties)
+
+    def put_odd(self, properties: bytes, body: int | None = None) -> None:
+        """Put a message of that kind."""
+        message = self.odd_message(properties, body)
+        self.send(lambda: [self.store.put(message)])
+
+    def put_odd_batch(self, properties: Sequence[bytes]) -> None:
+        """Put a batch of messages with these properties."""
+        messages = [self.odd_message(each) for each in properties]
+        body = encode_batch((0, each.body, each.encoded_properties or b"") for each in messages)
+        self.send(lambda: [self.store.put_batch(MessageBatch(TOPIC, body))])
+
     def put_plain(self, size: int) -> None:
-        """Put a message without properties whose record has `size` bytes."""
+        """Put a message without properties of its own whose record has `size` bytes."""
         message = self.message(size, tags=None, keys=())
         message.body = message.body[: size - RECORD_OVERHEAD - len(TOPIC)]
         self.send(lambda: [self.store.put(message)])
@@ -260,8 +280,8 @@ class Session:
                 self.disk.record(Note(Durable(offset)))
 
 
-RECORD_OVERHEAD = 91
-"""Bytes of a V1 record with IPv4 hosts besides body, topic and properties."""
+RECORD_OVERHEAD = 91 + record_crc.SIZE
+"""Bytes of a V1 record with IPv4 hosts besides body, topic and properties of its own."""
 
 
 def _next(found: LogRecord) -> tuple[str, int]:

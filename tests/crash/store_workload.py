@@ -11,7 +11,8 @@ from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Durable, Found, require
-from tests.crash.oracles import check_store
+from tests.crash.log_walk import good_records
+from tests.crash.oracles import check_kept, check_store
 from tests.crash.session import GROUP, OFFSET, TOPIC, Session
 from tests.crash.snapshot import Snapshot
 from tests.crash.trace import Note, Resize, Step, Write
@@ -44,7 +45,9 @@ class StoreWorkload:
         self.history = session.history
 
     def examine(self, disk: RecordedDisk) -> Found:
+        before = good_records(disk)
         store = OwnedStore.open(disk, self.settings, disk.clock)
+        check_kept(disk, before)
         log = check_store(store, disk, self.history)
         numbers = frozenset(found.record.physical_offset for found in log.records)
         values = {f"next of {queue}": store.offsets.next(*queue) for queue in store.queues.queues()}

@@ -85,3 +85,33 @@ def test_a_resume_point_of_which_a_byte_is_wrong_is_none(at: int) -> None:
 @pytest.mark.parametrize("data", [b"", bytes(155), bytes(4096), b"\xff" * 4096])
 def test_without_a_resume_point_there_is_none(data: bytes) -> None:
     assert checkpoint.decode_resume(data) is None
+
+
+CHECKSUMMED = checkpoint.Checksummed(1 << 39, checkpoint.STILL_OPEN)
+
+
+@pytest.mark.parametrize("resume", [None, RESUME])
+def test_where_records_have_checksums(resume: checkpoint.ResumePoint | None) -> None:
+    fields = Checkpoint(1, 2, 3, 4, 5, 6)
+    data = checkpoint.encode(fields, Dialect.V5_5, resume, CHECKSUMMED)
+
+    assert len(data) == checkpoint.SIZE
+    assert not data[512:].strip(b"\0")
+    assert checkpoint.decode(data) == fields
+    assert checkpoint.decode_resume(data) == resume
+    assert checkpoint.decode_checksummed(data) == CHECKSUMMED
+    assert checkpoint.decode_checksummed(checkpoint.encode(fields, Dialect.V5_5, resume)) is None
+
+
+@given(st.integers(0, 187), st.integers(1, 255))
+def test_checksums_are_not_believed_once_anything_has_changed(at: int, flipped: int) -> None:
+    """RocketMQ writes its fields, each time with a later time in them."""
+    data = bytearray(checkpoint.encode(Checkpoint(7, 6, 5), Dialect.V5_5, RESUME, CHECKSUMMED))
+    data[at] ^= flipped
+    assert checkpoint.decode_checksummed(data) is None
+    assert checkpoint.decode_checksummed(data[:187]) is None
+
+
+def test_a_part_that_ends_before_it_starts_is_none() -> None:
+    data = checkpoint.encode(Checkpoint(), checksummed=checkpoint.Checksummed(2, 1))
+    assert checkpoint.decode_checksummed(data) is None

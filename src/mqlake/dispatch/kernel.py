@@ -35,6 +35,15 @@ class Kernel(Protocol):
         """
         ...
 
+    def first_torn(self, buffer: Bytes, base: int, records: RecordColumns) -> int:
+        """Return the first row whose record `formats.record.is_torn`, the number of rows for none.
+
+        Args:
+            base: physical offset of the buffer's first byte.
+            records: what `walk` has found there, or some rows of it.
+        """
+        ...
+
     def describe(
         self,
         buffer: Bytes,

@@ -31,6 +31,7 @@ def load(*, export: bool = True, live: bool = True) -> None:
     log = MemoryFile(b"?" + message)
     for batch in SegmentScan(log, 0, 0, log.size, exact=True):
         queue_entries.group(batch)
+        kernel.load().first_torn(batch.buffer, batch.base, batch.records)
         if export:
             _export(batch)
         _index(batch)

@@ -1,7 +1,8 @@
 """Read and write the store checkpoint (docs/formats/checkpoint.md).
 
 RocketMQ: `StoreCheckpoint`. One 4096-byte page with six longs at its start. mqlake keeps its own
-resume point behind them, where RocketMQ neither reads nor writes.
+resume point behind them, where RocketMQ neither reads nor writes, and where in the log it wrote
+each record with a checksum.
 """
 
 from __future__ import annotations
@@ -41,7 +42,14 @@ _RESUME = Struct(
     "q"  # name of the first one, as a number; 0 for none
 )
 _SEAL = Struct(">I")
+_CHECKSUMMED = Struct(
+    ">"
+    "q"  # first physical offset
+    "q"  # the one at which it ends
+)
 _RESUME_AT, _SEAL_AT = _FIELDS.size, _FIELDS.size + _RESUME.size
+_CHECKSUMMED_AT = _SEAL_AT + _SEAL.size
+_CHECKSUMMED_SEAL_AT = _CHECKSUMMED_AT + _CHECKSUMMED.size
 FIELD_COUNT = {Dialect.V4_9: 3, Dialect.V5_3: 5, Dialect.V5_5: 6}
 
 
@@ -89,6 +97,21 @@ class ResumePoint(NamedTuple):
     index_first: int
 
 
+class Checksummed(NamedTuple):
+    """The part of the log in which mqlake wrote every record with a checksum of all its bytes.
+
+    Attributes:
+        start: physical offset from which on it did.
+        end: physical offset at which it stopped, cleanly; STILL_OPEN before that.
+    """
+
+    start: int
+    end: int
+
+
+STILL_OPEN = (1 << 63) - 1
+
+
 def decode(data: bytes | memoryview) -> Checkpoint:
     """Return the six fields; those that an older RocketMQ does not write are 0.
 
@@ -102,10 +125,7 @@ def decode(data: bytes | memoryview) -> Checkpoint:
 
 def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
     """Return the resume point, None where none was written or RocketMQ wrote since."""
-    if len(data) < _SEAL_AT + _SEAL.size:
-        return None
-    (seal,) = _SEAL.unpack_from(data, _SEAL_AT)
-    if seal != zlib.crc32(data[:_SEAL_AT]):
+    if not _is_sealed(data, _SEAL_AT):
         return None
     number, *places, header, ends, starts, files, first = _RESUME.unpack_from(data, _RESUME_AT)
     dialect = next((dialect for dialect in Dialect if _number(dialect) == number), None)
@@ -115,12 +135,31 @@ def decode_resume(data: bytes | memoryview) -> ResumePoint | None:
     return ResumePoint._make((dialect, *places, last, ends, starts, files, first))
 
 
+def decode_checksummed(data: bytes | memoryview) -> Checksummed | None:
+    """Return where records have checksums, None if nowhere or if RocketMQ wrote since."""
+    if not _is_sealed(data, _CHECKSUMMED_SEAL_AT):
+        return None
+    found = Checksummed(*_CHECKSUMMED.unpack_from(data, _CHECKSUMMED_AT))
+    return found if 0 <= found.start <= found.end else None
+
+
+def _is_sealed(data: bytes | memoryview, at: int) -> bool:
+    """Return whether the CRC-32 at a position is that of all bytes before it."""
+    if len(data) < at + _SEAL.size:
+        return False
+    (seal,) = _SEAL.unpack_from(data, at)
+    return seal == zlib.crc32(data[:at])
+
+
 def _number(dialect: Dialect) -> int:
     return int(dialect.value.replace(".", ""))
 
 
 def encode(
-    checkpoint: Checkpoint, dialect: Dialect = Dialect.V5_5, resume: ResumePoint | None = None
+    checkpoint: Checkpoint,
+    dialect: Dialect = Dialect.V5_5,
+    resume: ResumePoint | None = None,
+    checksummed: Checksummed | None = None,
 ) -> bytes:
     """Return the 4096 bytes, with the fields that the dialect has and zeros for the others.
 
@@ -132,5 +171,8 @@ def encode(
     if resume is not None:
         header = HEADER.pack(*resume.index_header)
         data += _RESUME.pack(_number(resume.dialect), *resume[1:-5], header, *resume[-4:])
+        data += _SEAL.pack(zlib.crc32(data))
+    if checksummed is not None:
+        data = data.ljust(_CHECKSUMMED_AT, b"\0") + _CHECKSUMMED.pack(*checksummed)
         data += _SEAL.pack(zlib.crc32(data))
     return data.ljust(SIZE, b"\0")

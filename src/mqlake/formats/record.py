@@ -109,6 +109,7 @@ class Fault(enum.IntEnum):
     CRC = 7
     SHORT = 8
     TOPIC = 9
+    TORN = 10
 
 
 FAULT_REASONS: dict[Fault, str] = {
@@ -122,6 +123,7 @@ FAULT_REASONS: dict[Fault, str] = {
     Fault.CRC: "the body's checksum is wrong",
     Fault.SHORT: "fewer than 8 bytes are left",
     Fault.TOPIC: "the topic is not usable as a directory name",
+    Fault.TORN: "the checksum of the whole record is wrong or lost",
 }
 
 
@@ -218,6 +220,25 @@ def _check_content(
         if stated != zlib.crc32(body) & CRC_MASK:
             return Fault.CRC
     return Fault.GOOD
+
+
+def is_torn(data: memoryview, properties_length: int) -> bool:
+    """Return whether a record that was written with a checksum of all its bytes has lost some.
+
+    What a disk has lost of a new file is zero. So a record without the checksum, and without a
+    zero in its place, was written by somebody else, and this cannot tell.
+
+    Args:
+        data: the record, whose lengths agree.
+        properties_length: bytes of its properties, with which it ends.
+    """
+    if properties_length < record_crc.SIZE:
+        return False
+    tail = data[-record_crc.SIZE :].tobytes()
+    stated = record_crc.stated(tail)
+    if stated is None:
+        return b"\0" in tail
+    return stated != zlib.crc32(data[: -record_crc.SIZE]) & record_crc.MASK
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):

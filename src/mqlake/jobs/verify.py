@@ -7,7 +7,7 @@ entries that no record asked for are looked for afterwards.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from mqlake.dispatch.gap import Gap
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
 from mqlake.formats.damage import Damage
 from mqlake.formats.dialect import Dialect
-from mqlake.formats.record import Fault
+from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.jobs.carry_over import LIGHT_PREFIX
 from mqlake.jobs.check_index import (
     IndexPlan,
@@ -50,6 +50,8 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
         damaged_bodies: records whose body has the wrong checksum, before the log end.
         queues, index_files: how many there are.
         queue_entries, index_entries: the entries against the records.
+        torn_records: records whose body is good, but not the checksum over all of their bytes, in
+            the part of the log in which mqlake wrote each with one.
         damage: every damaged stretch of the log and damaged file; of the entries that are missing,
             wrong or dangling the first hundred of each kind.
         notes: what is not damage, and worth knowing.
@@ -63,6 +65,7 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
     records: int
     records_beyond: int
     damaged_bodies: int
+    torn_records: int
     queues: int
     queue_entries: EntryFindings
     index_files: int
@@ -123,7 +126,8 @@ class _Verification:
         queue_entries.merge(merged(part.queue_entries for part in parts))
         index_entries = self._check_index_rest(parts)
         index_entries.merge(merged(part.index_entries for part in parts))
-        found = damage(self._log, gaps, last) + found
+        torn = [record for part in parts for record in part.torn]
+        found = damage(self._log, gaps, last) + list(_torn_damage(self._log, torn)) + found
         for finding in (*queue_entries.faults, *index_entries.faults):
             found += finding.examples
         return VerifyReport(
@@ -135,6 +139,7 @@ class _Verification:
             records=_records(parts),
             records_beyond=seen - _records(parts),
             damaged_bodies=sum(part.damaged_bodies for part in parts),
+            torn_records=len(torn),
             queues=queues,
             queue_entries=queue_entries,
             index_files=len(self._index),
@@ -154,6 +159,7 @@ class _Verification:
                 source.batch_topics,
                 self._index,
                 source.undispatched_from,
+                snapshot.checksummed,
             )
             for splits in jobs
         ]
@@ -196,6 +202,13 @@ class _Verification:
 
 def _records(parts: Sequence[VerifyPart]) -> int:
     return sum(part.records for part in parts)
+
+
+def _torn_damage(log: CommitLog, torn: Sequence[Interval]) -> Iterator[Damage]:
+    """Yield the damage of records (physical offset, bytes) with a wrong checksum."""
+    for offset, size in torn:
+        if segment := log.segment_at(offset):
+            yield Damage(segment.path, offset - segment.base, size, FAULT_REASONS[Fault.TORN])
 
 
 def _without_record(log: CommitLog, gaps: Sequence[Gap]) -> list[Interval]:

@@ -8,6 +8,7 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store import report
 from mqlake.store.config.config_files import read_config
+from mqlake.store.log import cut_off
 from mqlake.store.log.beyond_end import find_good_records
 from mqlake.store.log.end import LogEnd, find_end, last_segments_start
 from mqlake.store.log.file_end import end_of_data
@@ -55,6 +56,7 @@ def _commit_log(snapshot: Snapshot) -> report.CommitLogReport:
         end_reason=FAULT_REASONS[end.fault] if len(damage) > len(log.damage) else None,
         damage=damage,
         beyond_end=beyond,
+        cut_off=cut_off.report(snapshot.directory),
     )
 
 

@@ -34,10 +34,27 @@ class BeyondEndReport(msgspec.Struct, frozen=True, rename="camel"):
     ranges: list[GoodRange]
 
 
+class CutOffReport(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of the log that a recovery cut off, kept in a file aside.
+
+    Attributes:
+        path: of the file, relative to the store directory.
+        offset: physical offset of its first byte.
+        length: its bytes.
+        records: good records in it.
+    """
+
+    path: str
+    offset: int
+    length: int = msgspec.field(name="bytes")
+    records: int
+
+
 class CommitLogReport(msgspec.Struct, frozen=True, rename="camel"):
     """The commit log: `max_offset` is where RocketMQ would go on writing.
 
-    `end_reason` says what stands there; None at a clean end.
+    `end_reason` says what stands there; None at a clean end. `cut_off` are the parts that earlier
+    recoveries of mqlake cut off, and that are still kept.
     """
 
     min_offset: int
@@ -47,6 +64,7 @@ class CommitLogReport(msgspec.Struct, frozen=True, rename="camel"):
     end_reason: str | None
     damage: list[Damage]
     beyond_end: BeyondEndReport
+    cut_off: list[CutOffReport]
 
 
 class QueueReport(msgspec.Struct, frozen=True, rename="camel"):

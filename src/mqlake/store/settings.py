@@ -65,6 +65,8 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     os_page_cache_busy_time_out_mills: int = 1000
     enabled_append_prop_crc: bool = msgspec.field(default=True, name="enabledAppendPropCRC")
     """Whether each record states a CRC of itself in its last property (off in RocketMQ)."""
+    force_verify_prop_crc: bool = msgspec.field(default=False, name="forceVerifyPropCRC")
+    """Opening a store ends its log at the first record without a right checksum of that kind."""
 
     # Flush
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import abort_file, checkpoint
-from mqlake.formats.checkpoint import Checkpoint
+from mqlake.formats.checkpoint import Checkpoint, Checksummed
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import Directory
@@ -79,6 +79,14 @@ class Snapshot:
         try:
             return checkpoint.decode(_read(self.directory, CHECKPOINT_NAME))
         except (StoreError, FormatError):
+            return None
+
+    @cached_property
+    def checksummed(self) -> Checksummed | None:
+        """Where mqlake wrote every record with its checksum, None if nowhere."""
+        try:
+            return checkpoint.decode_checksummed(_read(self.directory, CHECKPOINT_NAME))
+        except StoreError:
             return None
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.crash.store_workload import WORKLOADS, StoreWorkload
-from tests.crash.workloads import appends, config, derived, later, retention, rolls, stops
+from tests.crash.workloads import appends, config, derived, later, odd, retention, rolls, stops
 from tests.crash.workloads.drawn import PREFIX, drawn
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "derived",
     "find",
     "later",
+    "odd",
     "retention",
     "rolls",
     "stops",

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 
 from mqlake.store.settings import StoreSettings
+from tests.crash import odd
 from tests.crash.session import TOPIC, Session
 from tests.crash.store_workload import ASYNC, SYNC, StoreWorkload
 
@@ -58,6 +59,15 @@ def _put_many(s: Session, dice: random.Random) -> None:
 
 def _put_batch(s: Session, dice: random.Random) -> None:
     s.put_batch([dice.randrange(150) for _ in range(dice.randrange(1, 4))])
+
+
+def _put_odd(s: Session, dice: random.Random) -> None:
+    kinds = dice.sample(odd.PROPERTIES, dice.randrange(1, 4))
+    if dice.random() < 0.3:
+        s.put_odd_batch(kinds)
+    else:
+        for properties in kinds:
+            s.put_odd(properties, dice.randrange(9))
 
 
 def _put_delayed(s: Session, dice: random.Random) -> None:
@@ -115,6 +125,7 @@ _CHOICES: list[Move] = [
     *[_put] * 7,
     *[_put_many] * 3,
     *[_put_batch] * 2,
+    *[_put_odd] * 4,
     *[_tick] * 4,
     *[_flush] * 2,
     _put_delayed,

@@ -44,6 +44,7 @@ FIXED = frozenset(
         "messageDelayLevel",
         "flushDiskType",
         "enabledAppendPropCRC",
+        "forceVerifyPropCRC",
         "timerWheelEnable",
         "msgTraceTopicName",
     )

@@ -4,7 +4,9 @@ JSON: `store`, `lastStopWasClean` (null while a broker has the store open), `own
 `abortProcess` (process ids), `dialect`, `detectedBy`; `commitLog` with `minOffset`, `maxOffset`
 (where RocketMQ would go on writing), `files` (`name`, `offset`, `bytes`), `fileSize`, `endReason`
 (what stands at the end, null where it is clean), `damage` (objects with `file`, `offset`, `bytes`,
-`reason`), and `beyondEnd`, the good records behind the end (`records`, `bytes`, `ranges`);
+`reason`), `beyondEnd`, the good records behind the end (`records`, `bytes`, `ranges`), and
+`cutOff`, the parts that recovery has cut off and keeps aside (`path`, `offset`, `bytes`,
+`records`);
 `queueFileSize`; `topics`, each with `topic`, `queues` (`queueId`, `minOffset`, `maxOffset`),
 `readQueueNums`, `writeQueueNums`; `index`, a list of files with `name`, their header
 (`beginTimestamp`, `endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`,

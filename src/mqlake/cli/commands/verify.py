@@ -5,7 +5,8 @@ entry the record that it names. What a crash or RocketMQ's own deletion explains
 noted, and is not damage.
 
 JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `records`,
-`recordsBeyond` (good records behind the log's end), `damagedBodies`, `queues`, `indexFiles`;
+`recordsBeyond` (good records behind the log's end), `damagedBodies`, `tornRecords`
+(a good body, but not the checksum that mqlake wrote of the whole record), `queues`, `indexFiles`;
 `queueEntries` and `indexEntries`, each with the counts `good`, `undispatched`, `lost`, `expired`,
 `stale`, `blank`, `repeated` and with `missing`, `wrong`, `dangling`, each of which has `count` and
 `examples`; `damage`, a list of objects with `file`, `offset`, `bytes`, `reason`; `notes`;

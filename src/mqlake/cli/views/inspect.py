@@ -14,7 +14,13 @@ from mqlake.cli.views.tables import NUMBER, TEXT, WORD, bad, good, named_values,
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.store.report import CommitLogReport, IndexFileReport, StoreReport, TopicReport
+    from mqlake.store.report import (
+        CommitLogReport,
+        CutOffReport,
+        IndexFileReport,
+        StoreReport,
+        TopicReport,
+    )
 
 NAME_LENGTH = 48
 
@@ -42,6 +48,7 @@ def _summary(report: StoreReport) -> RenderableType:
     if log.beyond_end.records:
         records = count(log.beyond_end.records, "good record")
         values.append(("behind it", bad(f"{records}, which RocketMQ drops when it starts")))
+    values += [("cut off", bad(_cut_off(part))) for part in log.cut_off]
     if checkpoint:
         values.append(("checkpoint", f"log {local_time(checkpoint.physic_msg_timestamp)}"))
         values.append(("", f"queues {local_time(checkpoint.logics_msg_timestamp)}"))
@@ -51,6 +58,11 @@ def _summary(report: StoreReport) -> RenderableType:
     groups = count(len(report.config.consumer_groups), "consumer group")
     values.append(("config", f"{count(report.config.topics, 'topic')}, {groups}"))
     return named_values(values)
+
+
+def _cut_off(part: CutOffReport) -> str:
+    length = f"{count(part.records, 'good record')}, {size(part.length)}"
+    return f"{length} at {part.offset:,}, kept in {printable(part.path)}"
 
 
 def _last_stop(report: StoreReport) -> Text:

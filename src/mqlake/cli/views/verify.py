@@ -40,7 +40,9 @@ def view(report: VerifyReport, seconds: float) -> Iterator[RenderableType]:
 
 def _records(report: VerifyReport) -> str:
     damaged = report.damaged_bodies
-    return f"{report.records:,}" + (f", {damaged:,} with a damaged body" if damaged else "")
+    bodies = f", {damaged:,} with a damaged body" if damaged else ""
+    torn = f", {report.torn_records:,} torn" if report.torn_records else ""
+    return f"{report.records:,}{bodies}{torn}"
 
 
 def _entries(found: EntryFindings) -> str:

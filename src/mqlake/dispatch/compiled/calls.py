@@ -27,6 +27,7 @@ from mqlake.dispatch.compiled import queue_read as _queue_read
 from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
 from mqlake.dispatch.compiled import record_crc as _record_crc
+from mqlake.dispatch.compiled import torn as _torn
 from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.drafts import Drafts, Routes
 from mqlake.dispatch.queue_read import TOPIC_LEAD, Limits, Part, Wanted
@@ -43,6 +44,7 @@ key_texts = _lists.key_texts
 draft_batch = _batch_body.draft_batch
 packed = _packed.packed
 state_crcs = _record_crc.state_crcs
+first_torn = _torn.first_torn
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:

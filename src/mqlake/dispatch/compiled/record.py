@@ -33,7 +33,7 @@ from mqlake.formats import host, record, sys_flag
 from mqlake.formats.file_name import MAX_NAME_BYTES
 from mqlake.formats.record import Fault
 
-GOOD, UNWRITTEN, BLANK, MAGIC, SIZE, LENGTHS, OFFSET, CRC, SHORT, TOPIC = (
+GOOD, UNWRITTEN, BLANK, MAGIC, SIZE, LENGTHS, OFFSET, CRC, SHORT, TOPIC, _ = (
     int(fault) for fault in Fault
 )
 _V6_EXTRA = host.V6_SIZE - host.V4_SIZE

@@ -13,7 +13,7 @@ from mqlake.dispatch.reference.messages import message_columns
 from mqlake.dispatch.reference.packed import packed
 from mqlake.dispatch.reference.queue_entries import group
 from mqlake.dispatch.reference.queue_read import follow
-from mqlake.dispatch.reference.records import search, walk
+from mqlake.dispatch.reference.records import first_torn, search, walk
 from mqlake.dispatch.reference.scan import scan_records
 from mqlake.dispatch.reference.values import (
     are_text,
@@ -31,6 +31,7 @@ __all__ = [
     "describe",
     "draft_batch",
     "draft_messages",
+    "first_torn",
     "follow",
     "group",
     "heads",

@@ -12,7 +12,7 @@ from mqlake.formats import record
 from mqlake.formats.record import Fault, Layout
 
 if TYPE_CHECKING:
-    from mqlake.dispatch.batch import Window
+    from mqlake.dispatch.batch import Bytes, Window
     from mqlake.dispatch.columns import RecordColumns
 
 _MAGIC = re.compile(
@@ -48,6 +48,22 @@ def search(window: Window, at: int, stop: int, allowance: int) -> Found:
     if window.length >= window.data_end:
         return Found(stop, NOTHING, spent)
     return Found(min(stop, max(at, last + 1)), NOTHING, spent)
+
+
+def first_torn(buffer: Bytes, base: int, records: RecordColumns) -> int:
+    data = buffer.data
+    for row, (offset, size, length) in enumerate(
+        zip(
+            records["physical_offset"].tolist(),
+            records["size"].tolist(),
+            records["properties_length"].tolist(),
+            strict=True,
+        )
+    ):
+        at = offset - base
+        if record.is_torn(data[at : at + size], length):
+            return row
+    return len(records)
 
 
 def candidates(data: memoryview, start: int, stop: int) -> Iterator[int]:

@@ -18,6 +18,7 @@ from mqlake.formats.consume_queue import ENTRY_SIZE, parse_delay_levels
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.log.record_rules import RecordRule
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps, Step
 from mqlake.store.queues.owned_queue import OwnedQueue
@@ -47,6 +48,8 @@ class Dispatcher:
         position: physical offset at which a record starts; all before it is dispatched.
         left_out: topics whose queues are of another kind, and not written.
         across_gaps: the log goes on behind a missing file.
+        rule: what `read` asks of records.
+        is_arriving: `read` waits for the rest of the log's last record.
 
     Attributes:
         position: physical offset up to which all is dispatched.
@@ -67,6 +70,8 @@ class Dispatcher:
         position: int = 0,
         left_out: frozenset[str] = frozenset(),
         across_gaps: bool = False,
+        rule: RecordRule | None = None,
+        is_arriving: bool = False,
     ) -> None:
         self.position = position
         self.arrived: Arrived | None = None
@@ -74,7 +79,12 @@ class Dispatcher:
         self.refused = self.count = self.entries = 0
         levels = parse_delay_levels(message_delay_level)
         self._steps = LogSteps(
-            log, levels, index_tags=dialect is Dialect.V5_5, across_gaps=across_gaps
+            log,
+            levels,
+            index_tags=dialect is Dialect.V5_5,
+            across_gaps=across_gaps,
+            rule=rule,
+            is_arriving=is_arriving,
         )
         self._all_queues, self._index = queues, index
         self._left_out = left_out

@@ -18,13 +18,17 @@ from mqlake.dispatch.window import Buffers
 from mqlake.formats import record
 from mqlake.formats.record import Fault
 from mqlake.storage.protocol import ReadableFile
+from mqlake.store.log.record_rules import RecordRule
 from mqlake.store.log.segments import CommitLog, Segment
-from mqlake.store.log.torn_records import first_torn
 
 _WINDOW = 2 << 20
 
 _FIRST_WINDOW = 16 << 10
 """Enough for what a tick brings, and for a store that is only looked at."""
+
+
+_SIZE = 4
+"""Bytes of the size that a record begins with."""
 
 
 class Step(NamedTuple):
@@ -48,18 +52,28 @@ class LogSteps:
         delay_levels: milliseconds of each delay level.
         index_tags: tags are index keys too, as from RocketMQ 5.5 on.
         across_gaps: go on with the next file behind a missing one.
+        rule: what is asked of records whose bytes may be anything.
+        is_arriving: the log is being copied: wait for the rest of its last record.
 
     Attributes:
         table: the queues of all records so far.
     """
 
     def __init__(
-        self, log: CommitLog, delay_levels: tuple[int, ...], *, index_tags: bool, across_gaps: bool
+        self,
+        log: CommitLog,
+        delay_levels: tuple[int, ...],
+        *,
+        index_tags: bool,
+        across_gaps: bool,
+        rule: RecordRule | None = None,
+        is_arriving: bool = False,
     ) -> None:
         self.table = QueueTable()
         self._log = log
         self._delay_levels = np.array(delay_levels, np.int64)
         self._index_tags, self._across_gaps = index_tags, across_gaps
+        self._rule, self._is_arriving = rule, is_arriving
         self._buffers, self._others = Buffers(_FIRST_WINDOW), Buffers(_FIRST_WINDOW)
         self._kernel = load()
 
@@ -68,8 +82,8 @@ class LogSteps:
 
         Args:
             limit: physical offset at which a record ends, or the end of the last file.
-            check: the bytes may be anything: check bodies, and whether blocks are lost. Where
-                RocketMQ's recovery would go on, this does.
+            check: the bytes may be anything: check bodies, and the rule. Where RocketMQ's
+                recovery would go on, this does.
         """
         segment = self._log.segment_at(start)
         file = segment and self._log.file(segment)
@@ -84,16 +98,32 @@ class LogSteps:
         window = Window(self._buffers.data, start, length, data_end - start, segment.end - start)
         walk = self._kernel.walk(window, 0, length, self._buffers.records, check_crc=check)
         rows, end, verdict = walk.rows, start + walk.at, walk.verdict
-        if check and walk.damaged:
-            rows = int(np.argmax(self._buffers.records["fault"][:rows] != 0))
-            end, verdict = int(self._buffers.records["physical_offset"][rows]), Fault.CRC
-        if check and (torn := first_torn(window, self._buffers.records[:rows])) is not None:
-            rows = torn
-            end, verdict = int(self._buffers.records["physical_offset"][rows]), Fault.LENGTHS
+        if check:
+            bad, fault = self._first_bad(window, file, segment.base, rows)
+            if bad < rows:
+                rows, verdict = bad, fault
+                end = int(self._buffers.records["physical_offset"][rows])
         batch = self._describe(window, rows) if rows else None
         if verdict == MORE:
             return self._more(segment, file, data_end, batch, end)
         return self._judge(segment, window, batch, end, Fault(verdict))
+
+    def _first_bad(
+        self, window: Window, file: ReadableFile, base: int, rows: int
+    ) -> tuple[int, Fault]:
+        """Return the first row whose record ends the log, and why; `rows` if there is none."""
+        records = self._buffers.records[:rows]
+        bodies = np.flatnonzero(records["fault"])
+        bad, fault = (int(bodies[0]), Fault.CRC) if len(bodies) else (rows, Fault.GOOD)
+        if self._rule is not None:
+            torn = self._rule.first_bad(window.buffer, window.base, records[:bad])
+            bad, fault = (torn, Fault.TORN) if torn < bad else (bad, fault)
+        if self._is_arriving and bad == rows > 0:
+            end = int(records[-1]["physical_offset"]) + int(records[-1]["size"]) - base
+            # A record whose last bytes are still to come ends in a zero, and nothing follows it.
+            if not file.read(end - 1, 1 + _SIZE).strip(b"\0"):
+                return rows - 1, Fault.TORN
+        return bad, fault
 
     def _describe(self, window: Window, rows: int) -> Batch:
         records = self._buffers.records[:rows]
@@ -136,16 +166,12 @@ class LogSteps:
             return Step(batch, end, fault)
         if fault in (Fault.OFFSET, Fault.TOPIC):
             # RocketMQ looks at neither; without a queue that could be named, there is no entry.
-            at = end - window.base
-            size = int.from_bytes(window.buffer[at : at + 4].tobytes(), "big")
-            if fault is Fault.OFFSET or not _has_nul_topic(window, at):
-                return Step(batch, end + size, Fault.GOOD)
+            data, at = window.buffer.data, end - window.base
+            _, layout = record.check(data, at, window.length, crc=False)
+            if layout is None:
+                return Step(batch, end, fault)
+            found = data[at : at + layout.size]
+            if self._rule and self._rule.is_bad(end, found, layout.properties_length):
+                return Step(batch, end, Fault.TORN)
+            return Step(batch, end + layout.size, Fault.GOOD)
         return Step(batch, end, fault)
-
-
-def _has_nul_topic(window: Window, at: int) -> bool:
-    """Say whether bytes of the topic may have been lost: no topic has a zero byte."""
-    _, layout = record.check(window.buffer.data, at, window.length, window.base + at, crc=False)
-    if layout is None:
-        return True
-    return not window.buffer[layout.topic_at : layout.topic_at + layout.topic_length].all()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mqlake.errors import FormatError
 from mqlake.formats import checkpoint
-from mqlake.formats.checkpoint import Checkpoint, ResumePoint
+from mqlake.formats.checkpoint import Checkpoint, Checksummed, ResumePoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.durable import create_file
 from mqlake.storage.protocol import OwnedDirectory
@@ -49,6 +49,8 @@ class CheckpointFile:
     Attributes:
         found: the checkpoint when it was opened, all zero where there is none.
         resume: mqlake's resume point then, None where there is none that holds.
+        checksummed: where records have checksums, None if nowhere: as it was found, and as it is
+            written.
         dialect: whose fields are written.
         position: physical offset before which all is on the disk, says the file; a record starts
             there. The log must keep the file in which that is.
@@ -56,6 +58,7 @@ class CheckpointFile:
 
     def __init__(self, directory: OwnedDirectory) -> None:
         self.found, self.resume = Checkpoint(), None
+        self.checksummed: Checksummed | None = None
         self.dialect = Dialect.V5_5
         self.position = 0
         self._directory = directory
@@ -63,6 +66,7 @@ class CheckpointFile:
         try:
             self.found = checkpoint.decode(self._data)
             self.resume: ResumePoint | None = checkpoint.decode_resume(self._data)
+            self.checksummed = checkpoint.decode_checksummed(self._data)
         except FormatError:
             self._data = b""
 
@@ -73,7 +77,11 @@ class CheckpointFile:
             DiskError: the disk failed.
         """
         fields = self._fields(reached, is_clean_stop=is_clean_stop)
-        self._write(checkpoint.encode(fields, self.dialect, self._resume(reached)))
+        checksummed = self.checksummed
+        if is_clean_stop and checksummed is not None:
+            # Whatever is behind it at the next start, somebody else has written.
+            checksummed = checksummed._replace(end=reached.position)
+        self._write(fields, self._resume(reached), checksummed)
         self.position = reached.position
 
     def distrust_queues(self) -> None:
@@ -86,7 +94,7 @@ class CheckpointFile:
         """
         if self.resume is not None:
             point = self.resume._replace(queue_ends=_MORE_THAN_ANY)
-            self._write(checkpoint.encode(self.found, self.dialect, point))
+            self._write(self.found, point, self.checksummed)
 
     def distrust_index(self, until: int, first: int) -> None:
         """Let the next start, RocketMQ's too, make again what comes behind in the index.
@@ -113,9 +121,12 @@ class CheckpointFile:
         )
         if self.resume is not None:
             self.resume = self.resume._replace(index_slots=NOT_INDEXED)
-        self._write(checkpoint.encode(self.found, self.dialect, self.resume))
+        self._write(self.found, self.resume, self.checksummed)
 
-    def _write(self, data: bytes) -> None:
+    def _write(
+        self, fields: Checkpoint, resume: ResumePoint | None, checksummed: Checksummed | None
+    ) -> None:
+        data = checkpoint.encode(fields, self.dialect, resume, checksummed)
         if data == self._data:
             return
         if len(self._data) != checkpoint.SIZE:

@@ -6,6 +6,7 @@ Upstream: `DefaultMessageStore.load`, `CommitLog.recoverNormally` and `recoverAb
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -13,17 +14,19 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mqlake.formats.checkpoint import ResumePoint
+from mqlake.formats.checkpoint import STILL_OPEN, Checksummed, ResumePoint
 from mqlake.formats.dialect import Dialect
-from mqlake.formats.record import Fault
+from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.detect import detect
 from mqlake.store.dispatch.dispatcher import Dispatcher, Last
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.log import cut_off
 from mqlake.store.log.end import last_written_start, recovery_start
 from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.record_rules import ChecksumRule, ForcedRule, RecordRule
 from mqlake.store.log.scan import head_at, search
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import Step
@@ -33,7 +36,10 @@ from mqlake.store.recovery.abort_mark import mark_open, was_left_open
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.recovery.recovery_index import IndexRecovery, IndexStart
 from mqlake.store.recovery.recovery_queues import QueueRecovery, find_file_size
+from mqlake.store.report import CutOffReport
 from mqlake.store.settings import StoreSettings
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Told how far recovery is: bytes of the log looked at, and bytes to look at in all."""
@@ -59,6 +65,7 @@ class RecoveryReport(msgspec.Struct, frozen=True, rename="camel"):
         refused: records without a queue entry, because its place cannot be believed.
         is_rebuilt: queue entries were missing where none may be, so that all queues were derived
             from the log again.
+        cut_off: what was cut off the log though it has good records, and where it is kept.
     """
 
     is_clean: bool
@@ -71,6 +78,7 @@ class RecoveryReport(msgspec.Struct, frozen=True, rename="camel"):
     queue_entries: int
     refused: int
     is_rebuilt: bool
+    cut_off: tuple[CutOffReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,11 +160,16 @@ class _Recovery:
         is_clean: bool,
     ) -> None:
         self._directory, self._settings, self._progress = directory, settings, progress
+        self._clock, self._cut_off = clock, list[CutOffReport]()
         self._log, self._owned, self._is_clean = log, owned, is_clean
         self._checkpoint = CheckpointFile(directory)
         self._point = self._checkpoint.resume
         if self._point is not None and not self._reaches(self._point):
             self._point = self._cut_to(self._point)
+        if owned is None or self._point is None:
+            # Somebody else writes the log, or it is not the one that was open here.
+            self._checkpoint.checksummed = None
+        self._rule = self._find_rule()
         self._dialect = self._checkpoint.dialect = self._find_dialect()
         size = find_file_size(directory, settings.mapped_file_size_consume_queue)
         self._queues = OwnedQueues(directory, size)
@@ -195,9 +208,11 @@ class _Recovery:
         queues.min_physical_offset = log.min_offset
         index.clear_behind()
         if self._owned is not None:
+            self._keep_aside(end, fault)
             self._owned.recover_to(end, synced)
         queues.sync()
         index.sync()
+        self._checkpoint.checksummed = self._find_checksummed(end)
         self._checkpoint.write(reached(dispatcher, index))
         report = RecoveryReport(
             self._is_clean,
@@ -210,8 +225,45 @@ class _Recovery:
             dispatcher.entries,
             dispatcher.refused,
             is_broken,
+            tuple(self._cut_off),
         )
         return Derived(queues, index, dispatcher, offsets, self._checkpoint, report)
+
+    def _find_rule(self) -> RecordRule | None:
+        """Return what is asked of records beyond RocketMQ's check."""
+        if self._settings.force_verify_prop_crc:
+            return ForcedRule()
+        part = self._checkpoint.checksummed
+        return None if part is None else ChecksumRule(part)
+
+    def _find_checksummed(self, end: int) -> Checksummed | None:
+        """Return the part of the log in which records have checksums, from now on.
+
+        It goes on if nobody else has appended since; else a new one begins at the log's end.
+        """
+        if self._owned is None or not self._settings.enabled_append_prop_crc:
+            return None
+        part = self._checkpoint.checksummed
+        if part is None or part.start > end or part.end not in (end, STILL_OPEN):
+            return Checksummed(end, STILL_OPEN)
+        return Checksummed(part.start, STILL_OPEN)
+
+    def _keep_aside(self, end: int, fault: Fault) -> None:
+        """Keep what will be cut off at a physical offset, if there are good records in it."""
+        now = self._clock.milliseconds()
+        kept = cut_off.keep(self._directory, self._log, end, now)
+        self._cut_off += kept
+        for part in kept:
+            _log.warning(
+                "%s: the commit log is cut off at physical offset %d: %s;"
+                " %d good records after it are kept in %s for fileReservedTime, %d hours",
+                self._directory.describe(),
+                end,
+                FAULT_REASONS[fault],
+                part.records,
+                part.path,
+                self._settings.file_reserved_time,
+            )
 
     def _find_dialect(self) -> Dialect:
         if self._point is not None:
@@ -238,6 +290,7 @@ class _Recovery:
         """
         if self._owned is None or self._is_clean or point.position >= self._log.min_offset:
             return None
+        self._keep_aside(point.position, Fault.SHORT)
         self._owned.recover_to(point.position)
         return point
 
@@ -280,6 +333,8 @@ class _Recovery:
             # A gap is a file whose name the disk has lost; in RocketMQ's stores, one that someone
             # has lost, behind which RocketMQ goes on.
             across_gaps=self._point is None,
+            rule=self._rule,
+            is_arriving=self._owned is None,
         )
         found, point = self._checkpoint.found, self._point
         if point is not None:

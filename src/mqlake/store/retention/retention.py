@@ -11,6 +11,7 @@ from typing import Protocol
 from mqlake.errors import DiskError
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.log.cut_off import remove_expired
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import DIRECTORY
 from mqlake.store.pending_sync import PendingSync
@@ -24,6 +25,8 @@ from mqlake.store.retention.plan import (
 )
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
+
+_HOUR = 3_600_000
 
 
 class Trimmed(Protocol):
@@ -118,6 +121,14 @@ class Retention:
         self._is_asked = self._is_asked and self._waiting < len(plan.removals)
         self.warnings = plan.warnings
         self._trim()
+        self._remove_cut_off(now)
+
+    def _remove_cut_off(self, now: int) -> None:
+        """Remove what recovery cut off the log, and kept aside, as long ago as files expire."""
+        try:
+            remove_expired(self._directory, now - self._settings.file_reserved_time * _HOUR)
+        except DiskError as error:
+            self.warnings = [*self.warnings, str(error)]
 
     def remove_next(self) -> PendingSync | None:
         """Remove the next file of the log that goes, if one does.

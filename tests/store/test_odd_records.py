@@ -1,0 +1,158 @@
+"""Records that look torn and are not: recovery keeps each of them."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from mqlake.formats import record, record_crc
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.append.message import Message
+from mqlake.store.blocking import BlockingMessageStore
+from mqlake.store.recovery.abort_mark import mark_open
+from mqlake.store.recovery.recovery import Recovered, recover
+from mqlake.store.settings import FlushDiskType, StoreSettings
+from tests.crash.clock import ManualClock
+from tests.jobs.model import read_log
+
+SEGMENT = 1 << 16
+SIZES = {
+    "mapped_file_size_commit_log": SEGMENT,
+    "mapped_file_size_consume_queue": 400,
+    "max_hash_slot_num": 100,
+    "max_index_num": 400,
+}
+SETTINGS = StoreSettings(**SIZES)
+
+STALE = record_crc.encode(12345)
+"""The checksum of a record that was consumed from another broker, and sent on."""
+
+
+def _properties() -> Iterator[bytes]:
+    for count in (1, 8, 20, 600):
+        zeros = bytes(count)
+        yield b"A\1" + zeros + b"\2"
+        yield b"A\1b" + zeros
+        yield b"A\1b" + zeros + b"c\2B\1d\2"
+        yield zeros
+        yield zeros + b"A\1b\2"
+    yield b""
+    yield b"A\1b"
+    yield b"\xff\xfe\x80=\1\xc3\2"
+    yield b"\1\1\1\2\2\2"
+    yield STALE
+    yield b"A\1b\2" + STALE
+    yield STALE + b"A\1b\2"
+    yield STALE[:-1]
+    yield b"x" * 32000
+
+
+PROPERTIES = tuple(_properties())
+IMITATION = record.encode(topic="T", body=b"a body that is a record", properties=b"A\1b\2")
+BODIES = (b"", b"body", bytes(600), IMITATION, record.encode_blank_head(100), b"x" * 2000)
+
+
+def rocketmq_log(store: Path, properties: Sequence[bytes], start: int = 0, base: int = 0) -> int:
+    """Append records as RocketMQ does, at a physical offset; return the end."""
+    at = start
+    (store / "commitlog").mkdir(parents=True, exist_ok=True)
+    for number, each in enumerate(properties):
+        fields = {
+            "topic": "T",
+            "body": BODIES[number % len(BODIES)],
+            "properties": each,
+            "queue_offset": base + number,
+            "store_timestamp": 1_700_000_000_000 + number,
+        }
+        size = len(record.encode(**fields))
+        left = SEGMENT - at % SEGMENT
+        if left < size + record.FRAME_SIZE:
+            _write(store, at, record.encode_blank(left))
+            at += left
+        _write(store, at, record.encode(**fields, physical_offset=at))
+        at += size
+    return at
+
+
+def _write(store: Path, at: int, data: bytes) -> None:
+    path = store / "commitlog" / f"{at // SEGMENT * SEGMENT:020d}"
+    if not path.exists():
+        path.write_bytes(bytes(SEGMENT))
+    with path.open("r+b") as file:
+        file.seek(at % SEGMENT)
+        file.write(data)
+
+
+def open_store(path: Path, settings: StoreSettings = SETTINGS) -> Recovered:
+    return recover(LocalOwnedDirectory(path), settings, ManualClock(1_800_000_000_000))
+
+
+def stored_properties(path: Path) -> list[bytes]:
+    """Return the properties of all records, as they are stored."""
+    found: list[bytes] = []
+    for each in read_log(path):
+        file = path / "commitlog" / f"{each.physical_offset // SEGMENT * SEGMENT:020d}"
+        data, at = file.read_bytes(), each.physical_offset % SEGMENT
+        _, layout = record.check(data, at, len(data), crc=False)
+        assert layout is not None
+        found.append(data[layout.properties_at :][: layout.properties_length])
+    return found
+
+
+@pytest.mark.parametrize("last", range(len(PROPERTIES)))
+def test_a_store_that_rocketmq_left_opens_whole(last: int, tmp_path: Path) -> None:
+    written = [*PROPERTIES, PROPERTIES[last]]
+    end = rocketmq_log(tmp_path, written)
+    mark_open(LocalOwnedDirectory(tmp_path))
+
+    found = open_store(tmp_path)
+
+    assert (found.report.log_end, found.report.records) == (end, len(written))
+    assert stored_properties(tmp_path) == written
+    assert found.report.cut_off == ()
+    assert open_store(tmp_path).report.log_end == end
+
+
+@pytest.mark.parametrize("flush", list(FlushDiskType))
+def test_what_was_acknowledged_outlives_a_kill(flush: FlushDiskType, tmp_path: Path) -> None:
+    settings = StoreSettings(**SIZES, flush_disk_type=flush)
+    dice = random.Random(flush.value)
+    messages = [
+        Message("T", body, encoded_properties=each, queue_id=dice.randrange(3))
+        for body in BODIES
+        for each in PROPERTIES
+    ]
+    dice.shuffle(messages)
+    copies: list[tuple[int, Path]] = []
+    with BlockingMessageStore.open(tmp_path / "store", settings) as store:
+        for number, message in enumerate(messages):
+            assert store.put(message).is_ok
+            if dice.random() < 0.05 or message is messages[-1]:
+                copies.append((number + 1, tmp_path / f"copy{number}"))
+                shutil.copytree(tmp_path / "store", copies[-1][1])
+
+    for count, copy in copies:
+        found = open_store(copy, settings)
+        kept = list(zip(read_log(copy), stored_properties(copy), strict=True))
+        assert len(kept) == count
+        assert found.report.cut_off == ()
+        for message, (each, properties) in zip(messages, kept, strict=False):
+            assert (each.body, each.queue_id) == (message.body, message.queue_id)
+            assert _without_checksum(properties) == _as_stored(message.encoded_properties or b"")
+        assert open_store(copy, settings).report.records == 0
+
+
+def _without_checksum(properties: bytes) -> bytes:
+    assert record_crc.stated(properties) is not None
+    return properties[: -record_crc.SIZE]
+
+
+def _as_stored(properties: bytes) -> bytes:
+    """Return what is stored before the checksum: a property of its name goes, the last one ends."""
+    pairs = [each for each in properties.split(b"\2") if not each.startswith(STALE[:9])]
+    stored = b"\2".join(pairs)
+    return stored + b"\2" if stored and not stored.endswith(b"\2") else stored
