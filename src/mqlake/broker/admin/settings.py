@@ -45,6 +45,21 @@ FIXED = frozenset(
         "flushDiskType",
         "timerWheelEnable",
         "msgTraceTopicName",
+        "maxMessageSize",
+        "autoMessageVersionOnTopicLen",
+        "osPageCacheBusyTimeOutMills",
+        "flushIntervalCommitLog",
+        "flushIntervalConsumeQueue",
+        "cleanResourceInterval",
+        "deleteCommitLogFilesInterval",
+        "flushConsumerOffsetInterval",
+        "flushDelayOffsetInterval",
+        "transactionCheckInterval",
+        "timerFlushIntervalMs",
+        "timerPrecisionMs",
+        "timerRollWindowSlot",
+        "reviveQueueNum",
+        "registerNameServerPeriod",
     )
 )
 """Settings that take effect at a start only."""
