@@ -72,6 +72,11 @@ def test_name_servers() -> None:
         ({"autoCreateTopicEnable": "perhaps"}, "autoCreateTopicEnable"),
         ({"brokerName": ""}, "brokerName"),
         ({"brokerIP1": "localhost"}, "brokerIP1"),
+        ({"deleteWhen": "abc"}, "setting deleteWhen: 'abc' is not allowed: use hours of the day"),
+        ({"startAcceptSendRequestTimeStamp": str(2**63 - 1)}, "use 0 to 4102444800000"),
+        ({"regionId": "r" * 33_000}, "regionId: .* use 1 to 100 bytes"),
+        ({"namesrvAddr": "10.0.0.1:9876;10.0.0.2"}, 'namesrvAddr: .* use "host:port"'),
+        ({"messageDelayLevel": "999999999999d"}, "messageDelayLevel"),
     ],
 )
 def test_values_that_cannot_be(given: dict[str, str], words: str) -> None:

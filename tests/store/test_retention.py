@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import DiskUsage
 from mqlake.store.append.message import Message
@@ -276,12 +276,6 @@ def test_nothing_is_trimmed_before_the_file_of_the_log_is_gone_for_good(live: St
     job.done()
     assert queue.bases[0] > before[0]
     live.agree()
-
-
-def test_wrong_hours_are_said_when_the_store_opens(tmp_path: Path) -> None:
-    settings = StoreSettings(**SMALL, delete_when="4am")
-    with pytest.raises(StoreError, match="4am"):
-        Store(tmp_path, settings)
 
 
 def test_the_log_opens_again_after_retention(live: Store) -> None:

@@ -164,7 +164,7 @@ def test_several_hours_a_day() -> None:
     assert hours == [4, 16, 23]
 
 
-@pytest.mark.parametrize("text", ["", "24", "4,5", "-1", "four", "04;", "٤"])
+@pytest.mark.parametrize("text", ["", "24", "4,5", "-1", "four", ";", "٤"])
 def test_hours_that_are_none(text: str) -> None:
     with pytest.raises(StoreError, match="deleteWhen"):
         is_time(StoreSettings(delete_when=text), NOW)

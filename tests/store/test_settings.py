@@ -65,10 +65,13 @@ def test_an_unknown_name_warns_and_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"maxIndexNum": "many"}, "maxIndexNum"),
-        ({"flushDiskType": "NEVER"}, "flushDiskType"),
-        ({"maxIndexNum": 1}, "max_index_num: 1 is too small"),
-        ({"mappedFileSizeCommitLog": -5}, "mapped_file_size_commit_log: -5 is too small"),
+        ({"maxIndexNum": "many"}, "setting maxIndexNum: 'many' is not allowed"),
+        ({"flushDiskType": "NEVER"}, "flushDiskType: 'NEVER' .* ASYNC_FLUSH or SYNC_FLUSH"),
+        ({"maxIndexNum": 1}, "setting maxIndexNum: 1 is not allowed: use 2 to 100000000"),
+        (
+            {"mappedFileSizeCommitLog": -5},
+            "mappedFileSizeCommitLog: -5 is not allowed: use 256 to 2147483647",
+        ),
     ],
 )
 def test_a_wrong_value_is_one_line(values: dict[str, object], reason: str) -> None:

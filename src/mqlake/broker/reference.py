@@ -16,6 +16,7 @@ from enum import Enum
 import msgspec
 
 from mqlake.broker.settings import BrokerSettings
+from mqlake.store.bounds import allowed
 from mqlake.store.settings import StoreSettings
 
 HEAD = """\
@@ -28,6 +29,8 @@ Names, meanings and defaults are RocketMQ's, except where something else is said
 Times are milliseconds, sizes bytes, where nothing else is said.
 `mqlake broker` reads them from `-c FILE` and `--set NAME=VALUE`; `MessageStore.open` and
 `mqlake.testing.broker` take them as a mapping. A name that is not here warns, and has no effect.
+A value that is not allowed is an error, which names the setting: a broker does not start with it,
+and `updateBrokerConfig` changes nothing.
 """
 
 _GROUP = re.compile(r" {4}# (.+)")
@@ -39,7 +42,9 @@ def page() -> str:
     for title, kind in (("Broker", BrokerSettings), ("Store", StoreSettings)):
         parts.append(f"## {title}\n")
         for group, rows in _groups(kind).items():
-            table = "\n".join(["| setting | default | |", "| --- | --- | --- |", *rows])
+            table = "\n".join(
+                ["| setting | default | allowed | |", "| --- | --- | --- | --- |", *rows]
+            )
             parts.append(f"### {group}\n\n{table}\n")
     return "\n".join(parts)
 
@@ -56,7 +61,8 @@ def _groups(kind: type[StoreSettings]) -> dict[str, list[str]]:
         above = (_GROUP.fullmatch(lines[at]) for at in range(line - 1, -1, -1))
         group = next(match[1] for match in above if match)
         field = fields[name]
-        row = f"| `{field.encode_name}` | {_default(field)} | {' '.join(text.split())} |"
+        cells = f"`{field.encode_name}`", _default(field), allowed(kind, name)
+        row = f"| {' | '.join(cells)} | {' '.join(text.split())} |"
         groups.setdefault(group, []).append(row)
     return groups
 

@@ -87,8 +87,8 @@ class NameServer:
         self._scan_later()
         try:
             self._close_expired()
-        except Exception:
-            _log.exception("brokers that are gone could not be forgotten; the next scan goes on")
+        except Exception:  # noqa: BLE001 (the next scan goes on)
+            _log.exception("brokers that are gone could not be forgotten; they are tried again")
 
     def _close_expired(self) -> None:
         for broker in self._state.routes.expire(self._state.clock.milliseconds()):

@@ -8,6 +8,15 @@ from typing import cast
 
 import msgspec
 
+from mqlake.store.bounds import (
+    CountOrNone,
+    Interval,
+    ListenAddress,
+    PathOrEmpty,
+    Port,
+    Texts,
+    check,
+)
 from mqlake.store.settings import settings_of
 
 
@@ -15,30 +24,33 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     """What a name server keeps where, and what it answers. Times are milliseconds."""
 
     # Where
-    bind_address: str = "127.0.0.1"
+    bind_address: ListenAddress = "127.0.0.1"
     """Address to listen on: this machine only, unless it says more (upstream: all addresses)."""
-    listen_port: int = 9876
-    server_channel_max_idle_time_seconds: int = 120
-    kv_config_path: str = ""
+    listen_port: Port = 9876
+    server_channel_max_idle_time_seconds: CountOrNone = 120
+    kv_config_path: PathOrEmpty = ""
     """File of the KV configuration; "" keeps it in memory only."""
-    config_store_path: str = ""
+    config_store_path: PathOrEmpty = ""
     """File that gets these settings when UPDATE_NAMESRV_CONFIG changes them; "" for none."""
-    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
+    config_black_list: Texts = "configBlackList;configStorePath;kvConfigPath"
     """Settings that UPDATE_NAMESRV_CONFIG may not change, besides those that are always in it."""
     # What it answers
     order_message_enable: bool = False
     """Whether route information tells which queues an ordered topic has on each broker."""
     return_order_topic_config_to_broker: bool = True
-    scan_not_active_broker_interval: int = 5000
+    scan_not_active_broker_interval: Interval = 5000
     support_acting_master: bool = False
     """Whether the slave of the smallest id stands in for a master that is gone."""
     enable_all_topic_list: bool = True
     enable_topic_list: bool = True
     need_wait_for_service: bool = False
-    wait_seconds_for_service: int = 45
+    wait_seconds_for_service: CountOrNone = 45
     """Seconds after the start in which no route is told, if `needWaitForService`."""
     delete_topic_with_broker_registration: bool = False
     """Whether a topic that a broker no longer registers is forgotten."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 FIXED = frozenset(

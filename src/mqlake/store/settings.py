@@ -13,14 +13,38 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS_TEXT, DEFAULT_FILE_SIZE
 from mqlake.formats.dialect import Dialect
-from mqlake.formats.index_file import DEFAULT_MAX_ENTRIES, DEFAULT_SLOTS
+from mqlake.formats.index_file import (
+    DEFAULT_MAX_ENTRIES,
+    DEFAULT_SLOTS,
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    SLOT_SIZE,
+)
+from mqlake.store.bounds import (
+    INT_MAX,
+    Count,
+    CountOrNone,
+    Delays,
+    FileSize,
+    Hours,
+    Interval,
+    IPAddress,
+    Pages,
+    Pause,
+    Percent,
+    Port,
+    Timeout,
+    Within,
+    check,
+    refusal,
+)
 
 
 class FlushDiskType(Enum):
@@ -47,22 +71,22 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """
 
     # Files
-    mapped_file_size_commit_log: int = 1 << 30
-    mapped_file_size_consume_queue: int = DEFAULT_FILE_SIZE
-    max_hash_slot_num: int = DEFAULT_SLOTS
-    max_index_num: int = DEFAULT_MAX_ENTRIES
+    mapped_file_size_commit_log: FileSize = 1 << 30
+    mapped_file_size_consume_queue: Annotated[int, Within(20, INT_MAX)] = DEFAULT_FILE_SIZE
+    max_hash_slot_num: Annotated[int, Within(1, 100_000_000)] = DEFAULT_SLOTS
+    max_index_num: Annotated[int, Within(2, 100_000_000)] = DEFAULT_MAX_ENTRIES
     message_index_enable: bool = True
     index_dialect: Dialect = Dialect.V5_5
     """Which release's index entries and checkpoint a new store gets (mqlake's own)."""
 
     # Append
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
-    broker_ip1: str = msgspec.field(default="127.0.0.1", name="brokerIP1")
-    listen_port: int = 10911
-    max_message_size: int = 4 << 20
+    broker_ip1: IPAddress = msgspec.field(default="127.0.0.1", name="brokerIP1")
+    listen_port: Port = 10911
+    max_message_size: Annotated[int, Within(1, 1 << 30)] = 4 << 20
     auto_message_version_on_topic_len: bool = True
     """Topics longer than 127 bytes are written as V2 records instead of being refused."""
-    os_page_cache_busy_time_out_mills: int = 1000
+    os_page_cache_busy_time_out_mills: Pause = 1000
     enabled_append_prop_crc: bool = msgspec.field(default=True, name="enabledAppendPropCRC")
     """Whether each record states a CRC of itself in its last property (off in RocketMQ)."""
     force_verify_prop_crc: bool = msgspec.field(default=False, name="forceVerifyPropCRC")
@@ -70,78 +94,67 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     # Flush
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
-    flush_interval_commit_log: int = 500
-    flush_commit_log_least_pages: int = 4
-    flush_commit_log_thorough_interval: int = 10_000
-    flush_interval_consume_queue: int = 1000
-    flush_consume_queue_least_pages: int = 2
-    flush_consume_queue_thorough_interval: int = 60_000
-    sync_flush_timeout: int = 5000
+    flush_interval_commit_log: Interval = 500
+    flush_commit_log_least_pages: Pages = 4
+    flush_commit_log_thorough_interval: Pause = 10_000
+    flush_interval_consume_queue: Interval = 1000
+    flush_consume_queue_least_pages: Pages = 2
+    flush_consume_queue_thorough_interval: Pause = 60_000
+    sync_flush_timeout: Timeout = 5000
 
     # Reading
-    max_transfer_bytes_on_message_in_memory: int = 256 << 10
-    max_transfer_count_on_message_in_memory: int = 32
-    max_filter_message_size: int = 16_000
+    max_transfer_bytes_on_message_in_memory: Annotated[int, Within(1, 64 << 20)] = 256 << 10
+    max_transfer_count_on_message_in_memory: Annotated[int, Within(1, 1_000_000)] = 32
+    max_filter_message_size: Annotated[int, Within(20, 16_000_000)] = 16_000
     """Bytes of queue entries that one read goes through at most."""
-    max_msgs_num_batch: int = 64
+    max_msgs_num_batch: Annotated[int, Within(1, 1_000_000)] = 64
     """Most messages that a query by key returns."""
 
     # Retention
-    file_reserved_time: int = 72
+    file_reserved_time: Annotated[int, Within(0, 1_000_000)] = 72
     """Hours."""
-    delete_when: str = "04"
+    delete_when: Hours = "04"
     """Hours of the day, local time, separated by `;`."""
-    clean_resource_interval: int = 10_000
+    clean_resource_interval: Interval = 10_000
     clean_file_forcibly_enable: bool = True
-    disk_max_used_space_ratio: int = 75
+    disk_max_used_space_ratio: Percent = 75
     """Percent of the disk from which expired files go at any hour; 10 … 95."""
-    disk_space_clean_forcibly_ratio: int = 85
+    disk_space_clean_forcibly_ratio: Percent = 85
     """Percent from which the oldest files go whether expired or not."""
-    disk_space_warning_level_ratio: int = 90
+    disk_space_warning_level_ratio: Percent = 90
     """Percent from which the store takes no messages until there is room again."""
-    delete_commit_log_files_interval: int = 100
-    delete_file_batch_max: int = 10
-    max_commit_log_bytes: int = 0
+    delete_commit_log_files_interval: Pause = 100
+    delete_file_batch_max: Count = 10
+    max_commit_log_bytes: Annotated[int, Within(0, 1 << 62)] = 0
     """Bytes of commit log above which the oldest files go; 0 for no limit (mqlake's own)."""
 
     # Config files, delayed messages, transactions
-    flush_consumer_offset_interval: int = 5000
-    flush_delay_offset_interval: int = 10_000
-    message_delay_level: str = DEFAULT_DELAY_LEVELS_TEXT
-    transaction_time_out: int = 6000
-    transaction_check_max: int = 15
-    transaction_check_interval: int = 30_000
+    flush_consumer_offset_interval: Interval = 5000
+    flush_delay_offset_interval: Interval = 10_000
+    message_delay_level: Delays = DEFAULT_DELAY_LEVELS_TEXT
+    transaction_time_out: CountOrNone = 6000
+    transaction_check_max: Count = 15
+    transaction_check_interval: Interval = 30_000
 
     # Timer messages
     timer_wheel_enable: bool = True
     """Whether messages may ask for a delivery time of their own."""
-    timer_precision_ms: int = 1000
-    timer_roll_window_slot: int = 2 * 24 * 60 * 60
+    timer_precision_ms: Timeout = 1000
+    timer_roll_window_slot: Annotated[int, Within(2, INT_MAX)] = 2 * 24 * 60 * 60
     """Slots of `timerPrecisionMs` after which a waiting message is put again."""
-    timer_max_delay_sec: int = 3 * 24 * 60 * 60
-    timer_flush_interval_ms: int = 1000
-    mapped_file_size_timer_log: int = 100 << 20
+    timer_max_delay_sec: Count = 3 * 24 * 60 * 60
+    timer_flush_interval_ms: Interval = 1000
+    mapped_file_size_timer_log: FileSize = 100 << 20
 
     def __post_init__(self) -> None:
-        if (name := _too_small(self)) is not None:
-            raise StoreError(f"setting {name}: {getattr(self, name)} is too small")
-
-
-_SMALLEST = {
-    "mapped_file_size_commit_log": 256,
-    "mapped_file_size_consume_queue": 20,
-    "max_hash_slot_num": 1,
-    "max_index_num": 2,
-    "max_message_size": 1,
-    "timer_precision_ms": 1,
-    "timer_roll_window_slot": 2,
-}
-
-
-def _too_small(settings: StoreSettings) -> str | None:
-    return next(
-        (name for name, least in _SMALLEST.items() if getattr(settings, name) < least), None
-    )
+        check(self)
+        size = HEADER_SIZE + self.max_hash_slot_num * SLOT_SIZE + self.max_index_num * ENTRY_SIZE
+        if size > INT_MAX:
+            raise StoreError(
+                f"settings maxHashSlotNum and maxIndexNum: {self.max_hash_slot_num} slots and"
+                f" {self.max_index_num} entries take {size} bytes, and an index file has at most"
+                f" {INT_MAX}"
+            )
 
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -214,10 +227,22 @@ def _convert(kind: type[S], values: Mapping[str, object]) -> S:
             _warn(name, names)
             continue
         known[encoded] = value.value if isinstance(value, Enum) else value
+    for name, value in known.items():
+        _check_type(kind, names[name], value)
+    return msgspec.convert(known, kind, strict=False)
+
+
+def _check_type(kind: type[msgspec.Struct], attribute: str, value: object) -> None:
     try:
-        return msgspec.convert(known, kind, strict=False)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise StoreError(f"settings: {error}") from error
+        msgspec.convert(value, _types(kind)[attribute], strict=False)
+    except (msgspec.ValidationError, ValueError):
+        raise refusal(kind, attribute, value) from None
+
+
+@cache
+def _types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the types of the attributes."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def _warn(name: str, names: Iterable[str]) -> None:

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from mqlake.broker.admin.settings import FIXED
+from mqlake.broker.settings import BrokerSettings, make_broker_settings
+from mqlake.errors import StoreError
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.store.settings import parse_properties
 from tests.broker.admin.asking import done, refused
-from tests.broker.running import running, to
+from tests.broker.running import PATIENCE, SMALL, Running, running, to
+from tests.hostile_settings import hostile
 
 GET, UPDATE = RequestCode.GET_BROKER_CONFIG, RequestCode.UPDATE_BROKER_CONFIG
 
@@ -63,3 +71,103 @@ def test_a_wrong_change_changes_nothing(tmp_path: Path, body: bytes, code: int, 
             assert bytes((await done(broker, GET)).body) == bytes(before)
 
     asyncio.run(check())
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not is_so():  # noqa: ASYNC110 (nothing tells)
+            await asyncio.sleep(0.01)
+
+
+def test_hours_that_are_none_are_refused_and_no_service_is_lost(tmp_path: Path) -> None:
+    async def check() -> None:
+        settings = {"cleanResourceInterval": 10, "messageDelayLevel": "1s 2s"}
+        async with running(tmp_path, **settings) as broker:
+            text = r"setting deleteWhen: 'abc' is not allowed: use hours of the day"
+            code = await refused(broker, UPDATE, body=b"deleteWhen=abc", match=text)
+            assert code == ResponseCode.INVALID_PARAMETER
+            # What a service was to deliver and to keep is delivered and kept.
+            core = broker.parts.store.core
+            retention = next(service for service in core.services if service.name == "retention")
+            looked = retention.last
+            await until(lambda: retention.last > looked)
+            await broker.send(to("Later", properties="DELAY\x011\x02"), b"late")
+            await until(lambda: bool(broker.records("Later")))
+            assert (tmp_path / "config" / "topics.json").exists()
+            assert [service.name for service in core.services if service.failures] == []
+
+    asyncio.run(check())
+    assert not (tmp_path / "abort").exists()
+
+
+def test_every_value_is_refused_or_a_broker_works_with_it(tmp_path: Path) -> None:
+    fields = {f.name: f.encode_name for f in msgspec.structs.fields(BrokerSettings)}
+    allowed = {encoded: works(name, encoded) for name, encoded in fields.items()}
+    rounds = max(len(values) for values in allowed.values())
+    assert all(allowed.values())
+    # In each round every setting has the next value of those that are allowed.
+    given = [
+        {name: values[number % len(values)] for name, values in allowed.items()}
+        for number in range(rounds)
+    ]
+
+    async def use(broker: Running) -> None:
+        await broker.send(to("Orders"))
+        await done(broker, GET)
+        await done(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
+        core, repeating = broker.parts.store.core, broker.parts.repeating
+        assert [s.failure for s in (*core.services, *repeating) if s.failures] == []
+        assert core.failure is None
+
+    async def change() -> None:
+        async with running(tmp_path / "changed", **GIVEN) as broker:
+            for values in given:
+                lines = [f"{n}={text(v)}" for n, v in values.items() if n not in FIXED]
+                await done(broker, UPDATE, body="\n".join(lines).encode())
+                await asyncio.sleep(0.06)
+                await use(broker)
+
+    async def start(number: int) -> None:
+        async with running(tmp_path / str(number), **{**given[number], **GIVEN}) as broker:
+            await use(broker)
+
+    asyncio.run(change())
+    for number in range(0, rounds, 5):
+        asyncio.run(start(number))
+
+
+def test_a_time_of_the_first_send_in_the_future_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def check() -> None:
+        async with running(tmp_path, startAcceptSendRequestTimeStamp=4_000_000_000_000) as broker:
+            answer = await broker.send(to("Orders"))
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert answer.remark is not None
+            assert "broker unable to service, until 2096-10-0" in answer.remark
+            await done(broker, UPDATE, body=b"startAcceptSendRequestTimeStamp=0")
+            assert (await broker.send(to("Orders"))).code == ResponseCode.SUCCESS
+
+    asyncio.run(check())
+    assert "no message is accepted before 2096-10-0" in caplog.text
+
+
+GIVEN = {"brokerIP1": "127.0.0.1", "bindAddress": "127.0.0.1", "namesrvAddr": "", **SMALL}
+"""What a test has no choice of: where it listens, how much memory it takes."""
+
+
+def works(name: str, encoded: str) -> list[object]:
+    """Return the hostile values of a setting that are not refused."""
+    if encoded in ("storePathRootDir", "storePathCommitLog", "listenPort", "namesrvAddr"):
+        return [getattr(BrokerSettings(), name)]
+    found: list[object] = []
+    for value in hostile(BrokerSettings, name):
+        with contextlib.suppress(StoreError):
+            found.append(getattr(make_broker_settings({encoded: value}), name))
+    return [*dict.fromkeys(found)]
+
+
+def text(value: object) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

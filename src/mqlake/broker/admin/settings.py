@@ -47,6 +47,21 @@ FIXED = frozenset(
         "forceVerifyPropCRC",
         "timerWheelEnable",
         "msgTraceTopicName",
+        "maxMessageSize",
+        "autoMessageVersionOnTopicLen",
+        "osPageCacheBusyTimeOutMills",
+        "flushIntervalCommitLog",
+        "flushIntervalConsumeQueue",
+        "cleanResourceInterval",
+        "deleteCommitLogFilesInterval",
+        "flushConsumerOffsetInterval",
+        "flushDelayOffsetInterval",
+        "transactionCheckInterval",
+        "timerFlushIntervalMs",
+        "timerPrecisionMs",
+        "timerRollWindowSlot",
+        "reviveQueueNum",
+        "registerNameServerPeriod",
     )
 )
 """Settings that take effect at a start only."""

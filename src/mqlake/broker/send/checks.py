@@ -5,6 +5,7 @@ Upstream: `SendMessageProcessor.preSend`, `AbstractSendMessageProcessor.msgCheck
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
 from mqlake.broker import naming
@@ -21,6 +22,8 @@ MULTI_TAG = "MULTI_TAG"
 
 Header = SendMessageHeader | SendMessageHeaderV2
 
+_log = logging.getLogger(__name__)
+
 
 class SendChecks:
     """Decides which sends a broker takes."""
@@ -29,6 +32,8 @@ class SendChecks:
         self._parts = parts
         self._topic = parts.topics.get
         self._starts_at = parts.settings.start_accept_send_request_time_stamp
+        if parts.store.core.clock.milliseconds() < self._starts_at:
+            _log.warning("no message is accepted before %s", self._start_time())
 
     def topic(self, header: Header, peer: Peer) -> Topic:
         """Return the topic of a send, made where there is none and producers may make it.
@@ -59,10 +64,14 @@ class SendChecks:
 
     def _check_start(self) -> None:
         if self._parts.store.core.clock.milliseconds() < self._starts_at:
-            when = datetime.fromtimestamp(self._starts_at / 1000).astimezone()
-            reason = f"broker unable to service, until {when.isoformat(' ', 'milliseconds')}"
+            reason = f"broker unable to service, until {self._start_time()}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         self._starts_at = 0
+
+    def _start_time(self) -> str:
+        """Return when sends are accepted, in local time (`startAcceptSendRequestTimeStamp`)."""
+        when = datetime.fromtimestamp(self._starts_at / 1000).astimezone()
+        return f"{when.isoformat(' ', 'milliseconds')} (startAcceptSendRequestTimeStamp)"
 
     def _make(self, header: Header, peer: Peer) -> Topic:
         name, topics = header.topic, self._parts.topics

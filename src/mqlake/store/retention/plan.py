@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from mqlake.errors import StoreError
 from mqlake.storage.protocol import DiskUsage
+from mqlake.store.bounds import delete_hours
 from mqlake.store.settings import StoreSettings
 
 _HOUR = 60 * 60 * 1000
@@ -122,19 +122,6 @@ def not_writable(settings: StoreSettings, usage: DiskUsage) -> str | None:
     return f"the disk is {percent} % full: no messages are taken above {most} %; free some room"
 
 
-def delete_hours(settings: StoreSettings) -> frozenset[int]:
-    """Return the hours of the day of `deleteWhen`.
-
-    Raises:
-        StoreError: not hours, 0 … 23, parted by `;`.
-    """
-    hours = [part.strip() for part in settings.delete_when.split(";")]
-    if not all(hour.isascii() and hour.isdigit() and int(hour) < _HOURS_A_DAY for hour in hours):
-        text = settings.delete_when
-        raise StoreError(f'setting deleteWhen: {text!r} is not hours of the day, such as "04;16"')
-    return frozenset(map(int, hours))
-
-
 def is_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> bool:
     """Say whether a time (ms) is within an hour of `deleteWhen`.
 
@@ -142,7 +129,7 @@ def is_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> bo
         zone: whose hours they are; this machine's without it.
     """
     local = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone)
-    return local.hour in delete_hours(settings)
+    return local.hour in delete_hours(settings.delete_when)
 
 
 def next_time(settings: StoreSettings, now: int, zone: tzinfo | None = None) -> int | None:

@@ -18,7 +18,6 @@ from mqlake.store.pending_sync import PendingSync
 from mqlake.store.retention.plan import (
     LogFile,
     Moment,
-    delete_hours,
     is_time,
     not_writable,
     plan_log,
@@ -59,9 +58,6 @@ class Retention:
         queues, index: trimmed after the log.
         checkpoint: what a start after a crash would read is kept.
         zone: whose hours `deleteWhen` has; this machine's without it.
-
-    Raises:
-        StoreError: `deleteWhen` is not hours of the day.
     """
 
     def __init__(
@@ -75,7 +71,6 @@ class Retention:
         clock: Clock,
         zone: tzinfo | None = None,
     ) -> None:
-        delete_hours(settings)
         self._directory, self._log, self._checkpoint = directory, log, checkpoint
         self._derived = [queues, index] if index else [queues]
         self._settings, self._clock, self._zone = settings, clock, zone

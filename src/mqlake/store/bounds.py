@@ -1,0 +1,223 @@
+"""What a setting may be: declared once, at its field, and checked whenever settings are made.
+
+A value that its users cannot live with is refused before it gets to them: a broker that is running
+would else lose a service to it, a store that is opened next would wait for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.formats.consume_queue import parse_delay_levels
+from mqlake.formats.file_name import is_safe_topic
+
+_LONGEST_SHOWN = 80
+_HOUR = re.compile(r" *([0-9]{1,2}) *")
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:\[\]]{1,253}):([0-9]{1,5})")
+_HOURS_A_DAY = 24
+_LAST_PORT = 0xFFFF
+_LONGEST_NAME = 100
+_LONGEST_PATH = 4000
+_LONGEST_LIST = 10_000
+_MOST_LEVELS = 1000
+_LONGEST_DELAY = 100 * 366 * 24 * 60 * 60 * 1000
+
+
+class Within(NamedTuple):
+    """The least and the greatest value of a whole number."""
+
+    least: int
+    most: int
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed, for messages and for the page of settings."""
+        return f"{self.least} to {self.most}"
+
+    def accepts(self, value: object) -> bool:
+        """Say whether a value is allowed."""
+        return isinstance(value, int) and self.least <= value <= self.most
+
+
+class Form(NamedTuple):
+    """A text that a function accepts."""
+
+    allowed: str
+    function: Callable[[str], bool]
+
+    def accepts(self, value: object) -> bool:
+        """Say whether a value is allowed."""
+        return isinstance(value, str) and self.function(value)
+
+
+Rule = Within | Form
+
+
+def delete_hours(text: str) -> frozenset[int]:
+    """Return the hours of the day of `deleteWhen`; none if the text is not hours, 0 to 23."""
+    # As in Java, separators at the end stand for nothing.
+    parts = [_HOUR.fullmatch(part) for part in text.rstrip("; ").split(";")]
+    hours = frozenset(int(part[1]) for part in parts if part is not None)
+    is_good = None not in parts and max(hours) < _HOURS_A_DAY
+    return hours if is_good else frozenset()
+
+
+def _are_hours(text: str) -> bool:
+    return bool(delete_hours(text))
+
+
+def _is_delays(text: str) -> bool:
+    try:
+        levels = parse_delay_levels(text)
+    except FormatError:
+        return False
+    return len(levels) <= _MOST_LEVELS and max(levels) <= _LONGEST_DELAY
+
+
+def _is_ip_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _is_name(text: str) -> bool:
+    """Say whether a name can be part of a topic's, and stored with every message."""
+    data = text.encode("utf-8", "replace")
+    is_printable = text.isprintable() and bool(text.strip())
+    return is_printable and len(data) <= _LONGEST_NAME and is_safe_topic(data)
+
+
+def _is_label(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable() and len(text.encode()) <= _LONGEST_NAME
+
+
+def _is_list(text: str) -> bool:
+    return text.isprintable() and len(text) <= _LONGEST_LIST
+
+
+def _is_path(text: str) -> bool:
+    if not text.strip() or "\0" in text or len(text) > _LONGEST_PATH:
+        return False
+    try:
+        Path(text).expanduser()
+        text.encode("utf-8", "surrogateescape")
+    except (RuntimeError, UnicodeEncodeError):  # the home of a user that does not exist
+        return False
+    return True
+
+
+def _is_path_or_empty(text: str) -> bool:
+    return not text or _is_path(text)
+
+
+def _is_listened_on(text: str) -> bool:
+    return not text or _is_ip_address(text) or _ADDRESS.fullmatch(f"{text}:1") is not None
+
+
+def _are_addresses(text: str) -> bool:
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    return len(text) <= _LONGEST_LIST and all(map(_is_address, parts))
+
+
+def _is_address(text: str) -> bool:
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and 0 < int(found[2]) <= _LAST_PORT and text.isprintable()
+
+
+INT_MAX = 2**31 - 1
+"""The greatest value of upstream's settings: Java's `int`."""
+_DAY = 24 * 60 * 60 * 1000
+
+Interval = Annotated[int, Within(1, _DAY)]
+"""Milliseconds from one time to the next."""
+Pause = Annotated[int, Within(0, _DAY)]
+"""Milliseconds that may be none."""
+Timeout = Annotated[int, Within(1, _DAY // 24)]
+"""Milliseconds that somebody waits at most."""
+Percent = Annotated[int, Within(0, 100)]
+Port = Annotated[int, Within(0, _LAST_PORT)]
+FileSize = Annotated[int, Within(256, INT_MAX)]
+Pages = Annotated[int, Within(0, 1_000_000)]
+Count = Annotated[int, Within(1, INT_MAX)]
+CountOrNone = Annotated[int, Within(0, INT_MAX)]
+
+Hours = Annotated[str, Form('hours of the day, 0 to 23, such as "04;16"', _are_hours)]
+Delays = Annotated[
+    str,
+    Form('at most 1000 delays of at most 100 years, such as "1s 5s 1m 2h 1d"', _is_delays),
+]
+IPAddress = Annotated[str, Form("an IP address", _is_ip_address)]
+Name = Annotated[
+    str, Form(f"1 to {_LONGEST_NAME} bytes of printable text without slashes", _is_name)
+]
+Label = Annotated[str, Form(f"1 to {_LONGEST_NAME} bytes of printable text", _is_label)]
+PathText = Annotated[str, Form("a path", _is_path)]
+PathOrEmpty = Annotated[str, Form("a path, or nothing", _is_path_or_empty)]
+ListenAddress = Annotated[str, Form("an IP address or host name, or nothing", _is_listened_on)]
+Addresses = Annotated[str, Form('"host:port", several separated by ";"', _are_addresses)]
+
+Texts = Annotated[str, Form('printable text, several parts separated by ";"', _is_list)]
+
+
+def check(settings: msgspec.Struct) -> None:
+    """Check the value of every setting that has a rule.
+
+    Raises:
+        StoreError: one line: the setting, its value, and what is allowed.
+    """
+    for name, rule in rules(type(settings)).items():
+        value = getattr(settings, name)
+        if not rule.accepts(value):
+            raise refusal(type(settings), name, value)
+
+
+def refusal(kind: type[msgspec.Struct], name: str, value: object) -> StoreError:
+    """Return the error for a value that the setting of an attribute cannot have."""
+    is_short = not isinstance(value, int) or abs(value) < 10**_LONGEST_SHOWN
+    text = repr(value) if is_short else "a number of many digits"
+    if len(text) > _LONGEST_SHOWN:
+        text = f"{text[:_LONGEST_SHOWN]}…"
+    encoded = next(f.encode_name for f in msgspec.structs.fields(kind) if f.name == name)
+    return StoreError(f"setting {encoded}: {text} is not allowed: use {allowed(kind, name)}")
+
+
+def allowed(kind: type[msgspec.Struct], name: str) -> str:
+    """Return what the setting of an attribute may be, in words."""
+    rule = rules(kind).get(name)
+    hint = _hints(kind)[name]
+    if rule is not None:
+        return rule.allowed
+    if hint is bool:
+        return "true or false"
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return " or ".join(str(value.value) for value in hint)
+    if get_origin(hint) is Literal:
+        return " or ".join(get_args(hint))
+    return "a text" if hint is str else "a whole number"
+
+
+@cache
+def rules(kind: type[msgspec.Struct]) -> dict[str, Rule]:
+    """Return the rules of a kind of settings by attribute."""
+    found: dict[str, Rule] = {}
+    for name, hint in _hints(kind).items():
+        rule = next((part for part in get_args(hint) if isinstance(part, (Within, Form))), None)
+        if get_origin(hint) is Annotated and rule is not None:
+            found[name] = rule
+    return found
+
+
+@cache
+def _hints(kind: type[msgspec.Struct]) -> dict[str, object]:
+    return get_type_hints(kind, include_extras=True)
