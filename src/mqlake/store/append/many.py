@@ -170,6 +170,11 @@ class ManyRecords:
             raise illegal(_fault(batch.body))
         if not len(drafts.rows):
             raise illegal("the batch holds no message")
+        longest = int(drafts.rows["properties_length"].max())
+        if longest > batch.longest_properties:
+            most = batch.longest_properties
+            reason = f"the properties of a message take {longest} bytes, more than {most}"
+            raise Refusal(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason)
         if batch.body[-1] == 0 and drafts.rows["properties_length"][-1]:
             raise illegal("the last message's properties end in a zero byte")
         try:
