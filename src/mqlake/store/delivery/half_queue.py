@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mqlake.formats.consume_queue import ENTRY, QueueEntry
+from mqlake.formats.record import Record
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
 from mqlake.store.delivery.put_again import Stored, read_entry
@@ -74,8 +75,7 @@ class HalfQueue:
             self._ops_read = min(start + _OPS_A_READ, end)
             count = self._ops_read - start
             for queue_offset, stored in self._records(OP_TOPIC, start, count):
-                # An op is put after its halves: whatever it says of later ones is not true.
-                ended = [at for at in ended_by(stored.record) if at < self.end] if stored else []
+                ended = self._before(stored.record) if stored else []
                 self.ended.update(ended)
                 self._ops.append(_Op(queue_offset, self.end, ended))
 
@@ -99,6 +99,24 @@ class HalfQueue:
         if kept is not None:
             self._offsets.commit(GROUP, HALF_TOPIC, self.queue_id, kept[0])
             self._offsets.commit(GROUP, OP_TOPIC, self.queue_id, kept[1])
+
+    def _before(self, op: Record) -> list[int]:
+        """Return the halves that an op ends; later ones, which a forged op may name, are not its.
+
+        Some of the earliest may be gone by now.
+        """
+        ended = sorted(at for at in set(ended_by(op)) if at < self.end)
+        low, high = 0, len(ended)
+        if ended and self._is_before(ended[-1], op):
+            return ended
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self._is_before(ended[middle], op) else (low, middle)
+        return ended[:low]
+
+    def _is_before(self, queue_offset: int, op: Record) -> bool:
+        data = self._queues.entries(HALF_TOPIC, self.queue_id, queue_offset, 1)
+        return not data or QueueEntry(*ENTRY.unpack(data)).physical_offset < op.physical_offset
 
     def _start(self, topic: str) -> int:
         known = self._offsets.query(GROUP, topic, self.queue_id)

@@ -42,6 +42,8 @@ _NEEDED = {
 }
 """Properties without which the messages of a topic cannot be delivered."""
 
+_LONGEST_NAME = 255
+
 _log = logging.getLogger(__name__)
 
 
@@ -93,7 +95,7 @@ class Redelivery:
             result = self.put(message)
             if not is_permanent(result):
                 return bool(result.count)
-            why = f"{message.topic}: {result.reason}"
+            why = f"{message.topic[:_LONGEST_NAME]}: {result.reason}"
         return self.put_aside(source, why)
 
     def put_aside(self, source: Stored, why: str) -> bool:

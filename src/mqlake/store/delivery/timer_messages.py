@@ -46,12 +46,13 @@ _SECOND = 1000
 
 
 class Identity(NamedTuple):
-    """What a message that was put again keeps."""
+    """What a message that was put again keeps; `times`: how often that was done."""
 
     out: int
     born_timestamp: int
     unique_key: str
     body: bytes
+    times: int
 
 
 def asks_for_timer(pairs: Mapping[str, str]) -> bool:
@@ -146,8 +147,7 @@ def delivered(waiting: Stored, now: int) -> Message | None:
 def rolled(waiting: Stored, now: int) -> Message:
     """Return a waiting message to be put again, before retention removes it."""
     record = waiting.record
-    times = record.properties.get(TIMER_ROLL_TIMES, "0")
-    times = int(times) if _NUMBER.fullmatch(times) else 0
+    times = roll_times(record.properties)
     added = {
         TIMER_ENQUEUE_MS: str(record.store_timestamp),
         TIMER_DEQUEUE_MS: str(now),
@@ -157,12 +157,13 @@ def rolled(waiting: Stored, now: int) -> Message:
     return message_of(record, TIMER_TOPIC, record.queue_id, data, record.sys_flag)
 
 
-def is_rolled(pairs: Mapping[str, str]) -> bool:
-    """Say whether a waiting message was put again."""
-    return TIMER_ROLL_TIMES in pairs
+def roll_times(pairs: Mapping[str, str]) -> int:
+    """Return how often a waiting message was put again."""
+    text = pairs.get(TIMER_ROLL_TIMES, "")
+    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
-def identity(waiting: Record, out: int) -> Identity:
-    """Return what a waiting message and the one put again for it have in common."""
+def identity(waiting: Record, out: int, times: int) -> Identity:
+    """Return what a message that was put again so often and its other copies have in common."""
     pairs = waiting.properties
-    return Identity(out, waiting.born_timestamp, pairs.get(UNIQ_KEY, ""), waiting.body)
+    return Identity(out, waiting.born_timestamp, pairs.get(UNIQ_KEY, ""), waiting.body, times)

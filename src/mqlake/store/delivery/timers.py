@@ -27,7 +27,7 @@ from mqlake.store.delivery.timer_messages import (
     delivered,
     due_slot,
     identity,
-    is_rolled,
+    roll_times,
     rolled,
 )
 from mqlake.store.delivery.timer_wheel import TimerWheel
@@ -223,14 +223,15 @@ class TimerMessages:
         if self._was_delivered(queue_offset, self._wheel.slot_of(slot)):
             return
         record = stored.record
-        if is_rolled(record.properties):
-            self._forget_original(identity(record, slot))
+        times = roll_times(record.properties)
+        if times and queue_offset < self._scan_end:
+            self._forget_original(identity(record, slot, times - 1))
         if CANCEL in record.properties:
             keys = self._cancelled[self._wheel.slot_of(slot)]
             keys[record.properties[CANCEL]] = queue_offset
         time = self._wake_time(record, slot)
         if time != slot:
-            known = self._rolling.setdefault(identity(record, slot), deque())
+            known = self._rolling.setdefault(identity(record, slot, times), deque())
             known.append((time, queue_offset))
         self._wheel.add(time, queue_offset)
 
@@ -300,7 +301,7 @@ class TimerMessages:
 
     def _roll(self, stored: Stored, out: int, now: int) -> bool:
         is_done = self._put(rolled(stored, now), stored)
-        key = identity(stored.record, out)
+        key = identity(stored.record, out, roll_times(stored.record.properties))
         if is_done and (known := self._rolling.get(key)):
             known.popleft()
             if not known:
