@@ -14,7 +14,7 @@ from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
-from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
@@ -23,7 +23,7 @@ from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_store import ConfigStore
-from mqlake.store.delivery.redelivery import Redelivery
+from mqlake.store.delivery.redelivery import Redelivery, is_permanent
 from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.timers import TimerMessages
@@ -158,12 +158,17 @@ class OwnedStore:
     def put_again(self, message: Message) -> PutResult:
         """Append a message that was accepted before, and that may ask for a delay now.
 
-        It needs no room for what is added later: it loses optional properties if it is too long.
+        It needs no room for what is added later: it loses optional properties if it is too long. If
+        it is too long to wait for a delay level even so, it does not wait.
         """
         try:
-            return self.redelivery.put(self._schedule.apply(message, is_new=False))
+            waiting = self._schedule.apply(message, is_new=False)
         except Refusal as refusal:
             return refusal.result
+        result = self.redelivery.put(waiting)
+        if is_permanent(result) and waiting.topic == SCHEDULE_TOPIC:
+            return self.redelivery.put(message)
+        return result
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues in one go, each as `put` does."""

@@ -78,7 +78,8 @@ class Schedule:
         if kind not in _DELAYED_KINDS or not is_fit or message.topic == TIMER_TOPIC:
             return message
         try:
-            data = encode_properties(message)
+            # One that is too long here loses optional properties when it is put again.
+            data = encode_properties(message) if is_new else message.encoded_properties or b""
         except Refusal:
             return message
         pairs = properties.decode_properties(data)
