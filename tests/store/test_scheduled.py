@@ -14,6 +14,7 @@ from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule, may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
@@ -41,7 +42,7 @@ class Delayed(LiveParts):
             self.log,
             self.queues,
             self.config.delay_offsets,
-            self.put_as_is,
+            Redelivery(self.put_as_is, self.config.topics),
             self.settings,
             self.time,
         )
@@ -288,7 +289,12 @@ def test_a_clock_that_went_back_delivers_at_once(live: Delayed) -> None:
     live.send("a", 1)
     earlier = ManualClock(NOW - 60_000)
     scheduled = ScheduledMessages(
-        live.log, live.queues, live.config.delay_offsets, live.put_as_is, live.settings, earlier
+        live.log,
+        live.queues,
+        live.config.delay_offsets,
+        Redelivery(live.put_as_is, live.config.topics),
+        live.settings,
+        earlier,
     )
     assert scheduled.next_due() == NOW - 60_000
     assert scheduled.deliver() == 1

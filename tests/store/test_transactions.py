@@ -13,6 +13,8 @@ from mqlake.formats.properties import decode_properties, encode_properties
 from mqlake.formats.record import Record
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.delivery.put_again import Stored
+from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule
 from mqlake.store.delivery.transaction_messages import (
     DISCARDED_TOPIC,
@@ -51,6 +53,7 @@ class Transacting(LiveParts):
             self.queues,
             self.config,
             self.put_as_is,
+            Redelivery(self.put_as_is, self.config.topics),
             lambda message: self.put_as_is(schedule.apply(message)),
             self.settings,
             self.time,
@@ -132,7 +135,7 @@ def test_a_half_is_rocketmqs() -> None:
             sys_flag=half.sys_flag | 4,
             encoded_properties=encode_properties(sent),
         )
-        made = half_of(message, sent, None)
+        made = half_of(message, encode_properties(sent), None)
         assert (made.topic, made.queue_id, made.sys_flag) == (HALF_TOPIC, 0, half.sys_flag)
         assert decode_properties(made.encoded_properties or b"") == half.properties
 
@@ -143,7 +146,7 @@ def test_a_committed_message_is_rocketmqs() -> None:
     for record in golden("TopicTx"):
         half = halves.get(record.prepared_transaction_offset)
         if half is not None:
-            made = committed(half)
+            made = committed(Stored(half, encode_properties(half.properties)))
             assert made is not None
             compared += 1
             assert (made.topic, made.queue_id, made.sys_flag) == (

@@ -18,8 +18,9 @@ from mqlake.formats.topic_names import (
     RETRY_PREFIX,
     SELF_TEST_TOPIC,
     TRACE_TOPIC,
+    UNDELIVERABLE_TOPIC,
 )
-from mqlake.store.delivery.transaction_messages import DISCARDED_TOPIC, HALF_TOPIC, OP_TOPIC
+from mqlake.store.delivery.topics import DISCARDED_TOPIC, HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 
 DLQ_QUEUES = 1
 SYSTEM_PREFIX = "rmq_sys_"
@@ -29,10 +30,16 @@ REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
 MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 REPLY_SUFFIX = "_REPLY_TOPIC"
 
-NOT_FOR_PRODUCERS = frozenset(
+_NOT_FOR_PRODUCERS = frozenset(
     (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, DISCARDED_TOPIC, SELF_TEST_TOPIC, OFFSET_MOVED_TOPIC)
 )
-SYSTEM_TOPICS = NOT_FOR_PRODUCERS | {
+"""Upstream: `NOT_ALLOWED_SEND_TOPIC_SET`."""
+_OWN = (TIMER_TOPIC, UNDELIVERABLE_TOPIC, REVIVE_PREFIX, MEMBER_GROUP_PREFIX)
+"""How further topics begin whose contents a broker trusts; upstream lets clients send to them.
+
+Others with SYSTEM_PREFIX are for clients: some send their traces to `rmq_sys_TRACE_DATA_region`.
+"""
+SYSTEM_TOPICS = _NOT_FOR_PRODUCERS | {
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
     TRACE_TOPIC,
@@ -66,6 +73,21 @@ def retry_topic(group: str) -> str:
 def dlq_topic(group: str) -> str:
     """Return the topic of what a group has given up."""
     return DLQ_PREFIX + group
+
+
+def is_for_clients(topic: str) -> bool:
+    """Say whether clients may send to a topic: not to those whose contents the broker trusts."""
+    return topic not in _NOT_FOR_PRODUCERS and not topic.startswith(_OWN)
+
+
+def longest_retry_topic(*, is_v2_written: bool) -> int:
+    """Return the bytes that the retry topic of a group may have.
+
+    Args:
+        is_v2_written: whether topics of more than 127 bytes can be written
+            (`autoMessageVersionOnTopicLen`).
+    """
+    return _LONGEST_GROUP_TOPIC if is_v2_written else _LONGEST_TOPIC
 
 
 def topic_fault(topic: str) -> str | None:

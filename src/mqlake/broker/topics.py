@@ -17,8 +17,7 @@ from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.store.config.config_entries import TopicTable
-from mqlake.store.delivery.timer_messages import TIMER_TOPIC
-from mqlake.store.delivery.transaction_messages import HALF_TOPIC, OP_TOPIC
+from mqlake.store.delivery.topics import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 
 READ_WRITE = PERM_READ | PERM_WRITE
 UNIT = 1

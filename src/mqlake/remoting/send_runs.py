@@ -14,6 +14,7 @@ import numpy as np
 
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import DRAFT, Drafts, Rows
+from mqlake.formats.properties import MAX_LENGTH
 from mqlake.remoting.binary_header import START_SIZE, pair_start
 from mqlake.remoting.command import Command
 from mqlake.remoting.compiled.batch_frames import draft_batches
@@ -43,11 +44,12 @@ _OPAQUE_AT: Final = _LENGTHS + 5
 
 
 class Most(NamedTuple):
-    """Bytes that a frame, a header and a body may have at most."""
+    """Bytes that a frame, a header, a body and stored properties may have at most."""
 
     frame: int
     header: int
     body: int
+    properties: int = MAX_LENGTH
 
 
 class Run(NamedTuple):

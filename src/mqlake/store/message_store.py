@@ -188,6 +188,20 @@ class MessageStore(Answers):
         self._tick_soon()
         return count
 
+    def append_again(self, message: Message, *, may_wait: bool = False) -> PutResult:
+        """Append a message that was accepted before; a refusal is a result too.
+
+        It may be longer than `maxMessageSize` is now, and loses optional properties if it is too
+        long for a record (`Redelivery`).
+
+        Args:
+            may_wait: whether a delay that its properties ask for counts.
+        """
+        core = self.core
+        result = core.put_again(message) if may_wait else core.redelivery.put(message)
+        self._tick_soon()
+        return result
+
     def append_half(self, message: Message) -> PutResult:
         """Append a half message, of the group in its PGROUP; a refusal is a result too."""
         result = self.core.transactions.prepare(message)

@@ -15,7 +15,7 @@ from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError, StoreError
-from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
@@ -24,6 +24,7 @@ from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.delivery.redelivery import Redelivery, is_permanent
 from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.timers import TimerMessages
@@ -61,6 +62,7 @@ class OwnedStore:
         scheduled: delivers delayed messages.
         timers: delivers messages at times of their own.
         transactions: prepares messages, commits them, and asks for them.
+        redelivery: puts accepted messages again, and counts those that it had to set aside.
         recovered: what opening it found and mended.
         services: what is done by the clock.
         last_tick: when it was dispatched last, milliseconds.
@@ -99,12 +101,20 @@ class OwnedStore:
         self._appender = Appender(self.log, self.offsets, settings, clock)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
+        self.redelivery = again = Redelivery(self._appender.put_again, self.config.topics)
         self.scheduled = ScheduledMessages(
-            self.log, self.queues, self.config.delay_offsets, self._append, settings, clock
+            self.log, self.queues, self.config.delay_offsets, again, settings, clock
         )
-        self.timers = TimerMessages(directory, self.log, self.queues, self._append, settings, clock)
+        self.timers = TimerMessages(directory, self.log, self.queues, again, settings, clock)
         self.transactions = Transactions(
-            self.log, self.queues, self.config, self._append, self.put, settings, clock
+            self.log,
+            self.queues,
+            self.config,
+            self._append,
+            again,
+            self.put_again,
+            settings,
+            clock,
         )
         self.waits_for_disk = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._checkpoint = found.checkpoint
@@ -152,6 +162,21 @@ class OwnedStore:
         # The clock is not asked again. Where it was set back, the facade's timer ticks.
         if result.store_timestamp - self.last_tick > _LONGEST_TICK:
             self.tick()
+        return result
+
+    def put_again(self, message: Message) -> PutResult:
+        """Append a message that was accepted before, and that may ask for a delay now.
+
+        It needs no room for what is added later: it loses optional properties if it is too long. If
+        it is too long to wait for a delay level even so, it does not wait.
+        """
+        try:
+            waiting = self._schedule.apply(message, is_new=False)
+        except Refusal as refusal:
+            return refusal.result
+        result = self.redelivery.put(waiting)
+        if is_permanent(result) and waiting.topic == SCHEDULE_TOPIC:
+            return self.redelivery.put(message)
         return result
 
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mqlake.broker.pop.receipts import Receipt
+from mqlake.broker.pop.retry_topics import mark_of
 from mqlake.formats import record
 from mqlake.formats.record import Record
 from mqlake.remoting.codes import RequestCode, ResponseCode
@@ -74,7 +75,7 @@ def read(answer: Command) -> list[Popped]:
     seen: dict[str, int] = {}
     for message in _records(bytes(answer.body)):
         receipt = message.properties.get("POP_CK")
-        mark = "0" if receipt is None else receipt.split(" ")[4]
+        mark = mark_of(message.topic) if receipt is None else receipt.split(" ")[4]
         key = f"{mark}@{message.queue_id}"
         number = seen[key] = seen.get(key, -1) + 1
         assert int(offsets[key].split(",")[number]) == message.queue_offset

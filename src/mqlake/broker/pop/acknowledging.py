@@ -140,6 +140,10 @@ class Acknowledging:
         if not low <= header.offset < high:
             raise RemotingError(_NO_MESSAGE, f"no message {header.offset}, there are {low}~{high}")
         now = self._core.clock.milliseconds()
+        longest = self._parts.settings.timer_max_delay_sec * 1000
+        if not 0 <= header.invisible_time <= longest:
+            reason = f"invisibleTime {header.invisible_time} is not within 0 and {longest} ms"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, f"{reason} (timerMaxDelaySec)")
         if receipt.is_ordered:
             return self._change_ordered(request, header, key, receipt, now)
         point = CheckPoint(

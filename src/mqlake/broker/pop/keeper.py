@@ -13,14 +13,20 @@ from mqlake.broker import naming
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
-from mqlake.broker.pop.retry_topics import QUEUES, normal_topic, retry_topic
-from mqlake.errors import FormatError
-from mqlake.formats.properties import DELAY, encode_pairs
-from mqlake.formats.record import Record
+from mqlake.broker.pop.retry_topics import (
+    QUEUES,
+    normal_topic,
+    retry_topic,
+    retry_topic_fault,
+)
+from mqlake.formats.file_name import is_safe_topic
+from mqlake.formats.own_properties import FIRST_POP_TIME
+from mqlake.formats.properties import DELAY
+from mqlake.formats.property_edits import edit
 from mqlake.store.append.message import Message
-from mqlake.store.delivery.put_again import message_of
-
-FIRST_POP_TIME = "1ST_POP_TIME"
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.delivery.put_again import Stored, message_of, read_stored, returned_once_more
+from mqlake.store.delivery.redelivery import is_permanent
 
 _AGAIN = 1000
 """Milliseconds after which what the store did not take is tried again."""
@@ -40,6 +46,7 @@ class Keeper:
         self._core = parts.store.core
         self.topic = naming.REVIVE_PREFIX + parts.settings.broker_cluster_name
         self._turn = 0
+        self._rests_until = 0
 
     def next_revive_queue(self) -> int:
         """Return a queue of the revive topic, each in its turn."""
@@ -53,26 +60,43 @@ class Keeper:
 
     def look(self, now: int) -> None:
         """Settle what was in memory for long enough; move the groups' offsets on."""
-        for pop in list(self._in_flight.due(now)):
-            if pop.point.revive_time > now:
-                self.keep(pop)
-            elif self.revive(pop.point):
-                self._in_flight.settle(pop, self._core.log.end)
-            else:
-                self._in_flight.look_again(pop, now + _AGAIN)
+        if now >= self._rests_until:
+            for pop in self._in_flight.due(now):
+                is_early = pop.point.revive_time > now
+                if not (self.keep(pop) if is_early else self._revive(pop, now)):
+                    # The store takes nothing now, so the others wait too.
+                    self._rests_until = now + _AGAIN
+                    break
         self._in_flight.commit(self._core.log.flushed)
 
-    def keep(self, pop: Pop) -> None:
-        """Put the check point of a pop to the revive topic: memory needs it no more."""
-        end = self.put_point(pop.point, pop.revive_queue_id)
-        if end is None:
-            self._in_flight.look_again(pop, self._core.clock.milliseconds() + _AGAIN)
-        else:
-            self._in_flight.settle(pop, end)
+    def keep(self, pop: Pop) -> bool:
+        """Put the check point of a pop to the revive topic: memory needs it no more.
+
+        One that can never be put stays in memory until its messages come again.
+
+        Returns:
+            False if the store takes nothing now; it is tried again later.
+        """
+        put = self._put(point_message(pop.point, self.topic, pop.revive_queue_id))
+        if put.count:
+            self._in_flight.settle(pop, put.physical_offset + put.size)
+            return True
+        again = self._core.clock.milliseconds() + _AGAIN
+        is_poison = is_permanent(put)
+        self._in_flight.look_again(pop, max(again, pop.point.revive_time) if is_poison else again)
+        return is_poison
+
+    def _revive(self, pop: Pop, now: int) -> bool:
+        if not self.revive(pop.point):
+            self._in_flight.look_again(pop, now + _AGAIN)
+            return False
+        self._in_flight.settle(pop, self._core.log.end)
+        return True
 
     def put_point(self, point: CheckPoint, revive_queue_id: int) -> int | None:
         """Put a check point; return the physical offset behind it, None where it was refused."""
-        return self._put(point_message(point, self.topic, revive_queue_id))
+        put = self._put(point_message(point, self.topic, revive_queue_id))
+        return put.physical_offset + put.size if put.count else None
 
     def put_ack(self, key: Key, offsets: list[int], due: int, revive_queue_id: int) -> None:
         """Put an acknowledgement of messages that are out until `due` (ms).
@@ -81,15 +105,14 @@ class Keeper:
         """
         name = self._parts.settings.broker_name
         message = ack_message(key, offsets, name, due, self.topic, revive_queue_id)
-        if self._put(message) is None:
+        if not self._put(message).count:
             _log.warning("an acknowledgement was not kept: %s, offsets %s", key, offsets)
 
-    def _put(self, message: Message) -> int | None:
+    def _put(self, message: Message) -> PutResult:
         (result,) = self._parts.store.append_many([message])
         if not result.count:
             _log.warning("%s: %s: %s", message.topic, result.status, result.reason)
-            return None
-        return result.physical_offset + result.size
+        return result
 
     # Revive
 
@@ -102,36 +125,55 @@ class Keeper:
             Whether all is done; what is is not done again.
         """
         topic, group = normal_topic(point.topic, point.group), point.group
-        if topic not in self._parts.topics or group not in self._parts.groups:
+        is_known = topic in self._parts.topics and group in self._parts.groups
+        if not is_known or not is_safe_topic(point.topic.encode("utf-8", "replace")):
             return True
         for queue_offset in point.missing:
-            record = self._record(point, queue_offset)
-            if record is not None and self._put(self._again(point, record)) is None:
+            if not self._put_to_retry_topic(point, queue_offset):
                 return False
             point.acknowledge(queue_offset)
         return True
 
-    def _record(self, point: CheckPoint, queue_offset: int) -> Record | None:
-        try:
-            found = self._core.reads.get(point.topic, point.queue_id, queue_offset, 1).records
-        except FormatError:
-            return None
-        return found[0] if found and found[0].queue_offset == queue_offset else None
+    def _put_to_retry_topic(self, point: CheckPoint, queue_offset: int) -> bool:
+        """Put a message again, or set it aside; return whether it is done with."""
+        low, high = self._core.reads.queue(point.topic, point.queue_id)
+        if not low <= queue_offset < high:
+            return True
+        stored = self._stored(point, queue_offset)
+        if stored is None:
+            self._core.redelivery.note_missing(point.topic, point.queue_id, queue_offset)
+            return True
+        message = self._again(point, stored)
+        result = self._parts.store.append_again(message)
+        if result.count:
+            return True
+        if not is_permanent(result):
+            _log.warning("%s: %s: %s", message.topic, result.status, result.reason)
+            return False
+        why = f"group {point.group} did not acknowledge it; {message.topic}: {result.reason}"
+        return self._core.redelivery.put_aside(stored, why)
 
-    def _again(self, point: CheckPoint, record: Record) -> Message:
+    def _stored(self, point: CheckPoint, queue_offset: int) -> Stored | None:
+        found = self._core.reads.get(point.topic, point.queue_id, queue_offset, 1).raw
+        stored = read_stored(found[0]) if found else None
+        is_there = stored is not None and stored.record.queue_offset == queue_offset
+        return stored if is_there else None
+
+    def _again(self, point: CheckPoint, stored: Stored) -> Message:
+        record = stored.record
         # A delay is not waited for again (upstream does).
-        pairs = {name: value for name, value in record.properties.items() if name != DELAY}
-        pairs.setdefault(FIRST_POP_TIME, str(point.pop_time))
-        topic = self._retry_topic(point)
-        message = message_of(record, topic, 0, encode_pairs(pairs), record.sys_flag)
-        return msgspec.structs.replace(message, reconsume_times=record.reconsume_times + 1)
+        is_first = FIRST_POP_TIME not in record.properties
+        added = {FIRST_POP_TIME: str(point.pop_time)} if is_first else None
+        data = edit(stored.properties, (DELAY,), added)
+        message = message_of(record, self._retry_topic(point), 0, data, record.sys_flag)
+        return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))
 
     def _retry_topic(self, point: CheckPoint) -> str:
         if point.topic.startswith(naming.RETRY_PREFIX):
             return point.topic
         is_v2 = self._parts.settings.enable_retry_topic_v2
         name = retry_topic(point.topic, point.group, is_v2=is_v2)
-        if name not in self._parts.topics:
+        if name not in self._parts.topics and retry_topic_fault(name, self._parts) is None:
             self._parts.topics.make(name, QUEUES)
             offsets = self._core.config.consumer_offsets
             if offsets.query(point.group, name, 0) is None:

@@ -19,14 +19,17 @@ from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.receipts import ORDERED, PopInfo, Receipt
 from mqlake.broker.pop.retry_topics import mark_of
 from mqlake.formats import record as records
+from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
+from mqlake.formats.properties import MAX_LENGTH
+from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
+from mqlake.store.delivery.put_again import read_stored
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status
 
 FROM_FIRST = 0
 """`initMode`: a group that has no offset begins at the first message, else at the last."""
 
-_RECEIPT = "POP_CK"
 _MOST_TRIES = 8
 _IN_MEMORY = 0.4
 """Share of the machine's memory in which the end of the log is taken to be."""
@@ -236,10 +239,19 @@ class Reading:
             record.queue_id,
             record.queue_offset,
         )
+        stored = read_stored(data)
+        properties = stored.properties if stored else b""
+        if POP_RECEIPT not in record.properties:
+            properties = edit(properties, add={POP_RECEIPT: receipt.text})
+        if len(properties) > MAX_LENGTH:
+            properties = edit(properties, [name for name in OPTIONAL if name != POP_RECEIPT])
+        if len(properties) > MAX_LENGTH:
+            # Clients make the receipt of a message without one, and tell by its topic where it is.
+            return data
         return records.encode(
             topic=wanted.topic,
             body=record.body,
-            properties={_RECEIPT: receipt.text, **record.properties},
+            properties=properties,
             queue_id=record.queue_id,
             queue_offset=record.queue_offset,
             physical_offset=record.physical_offset,

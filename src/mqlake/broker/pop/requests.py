@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice
+from mqlake.broker.naming import RETRY_PREFIX
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.reading import Reading, Taken, Wanted
-from mqlake.broker.pop.retry_topics import retry_topics
+from mqlake.broker.pop.retry_topics import retry_topic, retry_topic_fault, retry_topics
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.remoting.codes import ResponseCode
@@ -158,6 +159,7 @@ class PopRequests:
             reason = f"{who} is forbidden because timerWheelEnable is false"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         topic = self._topic(header.topic, header.consumer_group, header.queue_id, peer)
+        self._check_again(header)
         wanted = Wanted(
             header.topic,
             header.consumer_group,
@@ -169,6 +171,23 @@ class PopRequests:
             header.attempt_id,
         )
         return topic, wanted
+
+    def _check_again(self, header: PopHeader) -> None:
+        """Check that messages that are not acknowledged can come again."""
+        settings = self._parts.settings
+        longest = settings.timer_max_delay_sec * 1000
+        if not 0 <= header.invisible_time <= longest:
+            reason = (
+                f"invisibleTime {header.invisible_time} is not within 0 and {longest} ms"
+                " (timerMaxDelaySec)"
+            )
+            raise RemotingError(_INVALID, reason)
+        if header.order or header.topic.startswith(RETRY_PREFIX):
+            return
+        is_v2 = settings.enable_retry_topic_v2
+        name = retry_topic(header.topic, header.consumer_group, is_v2=is_v2)
+        if (fault := retry_topic_fault(name, self._parts)) is not None:
+            raise RemotingError(_INVALID, fault)
 
     def _topic(self, name: str, group_name: str, queue_id: int, peer: Peer) -> Topic:
         topic = self._parts.topics.get(name)

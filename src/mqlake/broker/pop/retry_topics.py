@@ -6,7 +6,8 @@ A group has one for each topic: `%RETRY%group_topic`, or with `enableRetryTopicV
 
 from __future__ import annotations
 
-from mqlake.broker.naming import RETRY_PREFIX
+from mqlake.broker.naming import RETRY_PREFIX, longest_retry_topic
+from mqlake.broker.parts import Parts
 
 NORMAL, RETRY, RETRY_V2 = "0", "1", "2"
 """Marks of topics in receipts."""
@@ -18,6 +19,19 @@ _V1, _V2 = "_", "+"
 def retry_topic(topic: str, group: str, *, is_v2: bool) -> str:
     """Return the topic of what a group did not acknowledge of a topic."""
     return f"{RETRY_PREFIX}{group}{_V2 if is_v2 else _V1}{topic}"
+
+
+def retry_topic_fault(name: str, parts: Parts) -> str | None:
+    """Return why there can be no retry topic of a name, None if there can be one."""
+    settings = parts.store.core.settings
+    most = longest_retry_topic(is_v2_written=settings.auto_message_version_on_topic_len)
+    size = len(name.encode("utf-8", "replace"))
+    if size <= most:
+        return None
+    return (
+        f"the retry topic {name} of popped messages would have {size} bytes, more than {most}:"
+        " use a shorter group or topic"
+    )
 
 
 def retry_topics(topic: str, group: str, *, is_v2: bool) -> list[str]:

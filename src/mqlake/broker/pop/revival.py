@@ -97,8 +97,11 @@ class _ReviveQueue:
     def revive(self, until: int) -> None:
         """Revive the check points whose time was over then (ms)."""
         for key, found in list(self._points.items()):
-            if found.due <= until and self._keeper.revive(found.point):
-                del self._points[key]
+            if found.due > until:
+                continue
+            if not self._keeper.revive(found.point):
+                break  # the store takes nothing now
+            del self._points[key]
         waiting = (found.revive_offset for found in self._points.values())
         done = min(waiting, default=self._next) - 1
         if done > self._done:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.checks import Header, SendChecks
+from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats.properties import decode_properties, encode_pairs
@@ -35,7 +36,7 @@ class Replies:
     """Hands replies to the clients that wait for them."""
 
     def __init__(self, parts: Parts) -> None:
-        self._parts, self._checks = parts, SendChecks(parts)
+        self._parts, self._checks, self._sizes = parts, SendChecks(parts), SendSizes(parts)
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what answers each request code."""
@@ -55,7 +56,9 @@ class Replies:
         queue_id = header.queue_id
         if queue_id < 0:
             queue_id = any_queue(max(1, topic.write_queue_nums))
-        pairs = decode_properties((header.properties or "").encode("utf-8", "replace"))
+        properties = (header.properties or "").encode("utf-8", "replace")
+        self._sizes.check(properties, len(asked.body))
+        pairs = decode_properties(properties)
         failure = await self._push(peer, header, pairs, bytes(asked.body))
         msg_id, queue_offset = "0", 0
         if self._parts.settings.store_reply_message_enable:

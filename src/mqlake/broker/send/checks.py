@@ -44,7 +44,7 @@ class SendChecks:
         if self._starts_at:
             self._check_start()
         name = header.topic
-        if name in naming.NOT_FOR_PRODUCERS:
+        if not naming.is_for_clients(name):
             reason = f"Sending message to topic[{name}] is forbidden."
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
         topic = self._topic(name) or self._make(header, peer)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from mqlake.broker.send.unique_keys import UniqueKeys
 from mqlake.broker.settings import BrokerSettings
+from mqlake.formats.own_properties import CLUSTER, MSG_REGION, POP_RECEIPT, TRACE_ON
 from mqlake.formats.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     UNIQ_KEY,
-    decode_properties,
     encode_pairs,
 )
-
-_CLUSTER = "CLUSTER"
-_REGION = "MSG_REGION"
-_TRACE_ON = "TRACE_ON"
-_POP_CHECK_POINT = "POP_CK"
+from mqlake.formats.property_edits import edit
 
 _UNIQUE_KEY = f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}"
 _LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY
@@ -38,9 +34,9 @@ class StoredProperties:
     def __init__(self, settings: BrokerSettings, keys: UniqueKeys) -> None:
         self._keys = keys
         own = {
-            _REGION: settings.region_id,
-            _TRACE_ON: "true" if settings.trace_on else "false",
-            _CLUSTER: settings.broker_cluster_name,
+            MSG_REGION: settings.region_id,
+            TRACE_ON: "true" if settings.trace_on else "false",
+            CLUSTER: settings.broker_cluster_name,
         }
         self.own = encode_pairs(own).decode()
 
@@ -48,11 +44,9 @@ class StoredProperties:
         """Return what is stored for the properties of a request."""
         if not text:
             return self._with_key("")
-        if _POP_CHECK_POINT in text:
-            pairs = decode_properties(text.encode())
-            pairs.pop(_POP_CHECK_POINT, None)
-            text = encode_pairs(pairs).decode()
-        elif text[-1] != PROPERTY_SEPARATOR:
+        if POP_RECEIPT in text:
+            text = edit(text.encode(), (POP_RECEIPT,)).decode()
+        if text and text[-1] != PROPERTY_SEPARATOR:
             text += PROPERTY_SEPARATOR
         start = text.rfind(_LATER_KEY)
         if start >= 0:

@@ -18,6 +18,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, SendChecks
 from mqlake.broker.send.properties import StoredProperties
+from mqlake.broker.send.sizes import SendSizes
 from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError
@@ -57,18 +58,22 @@ class Runs:
         self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
         self._is_usable = is_compiled() and not parts.store.waits_for_disk
 
-    def use(self, checks: SendChecks, properties: StoredProperties, answers: Answers) -> None:
+    def use(
+        self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers
+    ) -> None:
         """Check, store and answer as these do."""
         self._topic = checks.topic
         self._own = np.frombuffer(properties.own.encode(), np.uint8)
-        self._longest_body = self._parts.settings.max_message_size
+        self._longest_properties = sizes.properties
+        self._longest_body = min(self._parts.settings.max_message_size, sizes.body)
         self._success, self._host = answers.binary_success, answers.host
         self._loading: asyncio.Future[_Kernels] | None = None
 
     def load(self) -> asyncio.Future[_Kernels]:
         """Load the kernels in another thread: before that is done, no run is taken."""
         if self._loading is None:
-            make = partial(_load, self._longest_body, self._success, self._host)
+            longest = self._longest_body, self._longest_properties
+            make = partial(_load, longest, self._success, self._host)
             self._loading = asyncio.get_running_loop().run_in_executor(None, make)
         return self._loading
 
@@ -89,6 +94,7 @@ class Runs:
             return at
         kernels, topic = found
         run = kernels.runs.find_batches(data, at, _name(topic), _queues(topic))
+        run = _shortened(run, self._longest_properties)
         return self._put(peer, topic, run, kernels.answers, whole=True) if len(run.sends) else at
 
     def _put(
@@ -134,14 +140,29 @@ class Runs:
         return topic if is_usual else None
 
 
-def _load(longest_body: int, success: Command, host: str) -> _Kernels:
+def _shortened(run: Run, longest_properties: int) -> Run:
+    """Return the sends of a run before the first with a message that is longer than most."""
+    too_long = np.flatnonzero(run.drafts.rows["properties_length"] > longest_properties)
+    if not len(too_long):
+        return run
+    count = messages = 0
+    for of_send in run.sends["messages"].tolist():
+        if messages + of_send > int(too_long[0]):
+            break
+        count, messages = count + 1, messages + of_send
+    drafts = run.drafts._replace(rows=run.drafts.rows[:messages])
+    end = int(run.sends["frame_at"][count])
+    return run._replace(drafts=drafts, sends=run.sends[:count], end=end)
+
+
+def _load(longest: tuple[int, int], success: Command, host: str) -> _Kernels:
     # Late and in another thread: a broker is to answer before Numba has loaded these.
     from mqlake.remoting import warm_up
     from mqlake.remoting.send_runs import Most, SendAnswers, SendRuns
 
     warm_up.load()
     limits = Limits()
-    most = Most(limits.frame, limits.header, longest_body)
+    most = Most(limits.frame, limits.header, *longest)
     return _Kernels(SendRuns(most), SendAnswers(success, host))
 
 

@@ -13,17 +13,19 @@ from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
 from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.runs import Runs
+from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.send.unique_keys import UniqueKeys
 from mqlake.broker.topics import any_queue
 from mqlake.formats import sys_flag
 from mqlake.formats.config.topics import Topic
+from mqlake.formats.own_properties import LONGEST_SENT
 from mqlake.formats.properties import (
     DELAY,
     NAME_VALUE_SEPARATOR,
     TRAN_MSG,
     decode_properties,
-    encode_pairs,
 )
+from mqlake.formats.property_edits import edit
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command
 from mqlake.remoting.connection import Peer
@@ -35,7 +37,7 @@ from mqlake.store.append.put_result import PutResult
 
 _PATIENCE = 1.0
 """Seconds that a stop waits for the disk, so that sends are answered."""
-_RETRY = naming.RETRY_PREFIX
+_RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
 
@@ -64,10 +66,11 @@ class SendMessages:
 
     def _read_settings(self) -> None:
         settings = self._parts.settings
+        self._longest_body = self._store.core.settings.max_message_size
         self._properties = StoredProperties(settings, self._keys)
-        self._checks = SendChecks(self._parts)
+        self._checks, self._sizes = SendChecks(self._parts), SendSizes(self._parts)
         self._answers = Answers(settings, self._parts.busy)
-        self._runs.use(self._checks, self._properties, self._answers)
+        self._runs.use(self._checks, self._sizes, self._properties, self._answers)
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what answers each request code."""
@@ -91,7 +94,9 @@ class SendMessages:
         name, queue_id = header.topic, header.queue_id
         if queue_id < 0:
             queue_id = _writable_queue(topic)
+        body_size, sizes = len(request.body), self._sizes
         if header.batch:
+            sizes.check_batch(body_size)
             batch = _batch(peer, request, header, topic, queue_id, properties)
             self._put()
             sent = peer, request, queue_id, unique_key
@@ -103,6 +108,8 @@ class SendMessages:
             if name != header.topic:
                 queue_id = any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
+        if len(properties) > sizes.properties or body_size > sizes.body:
+            properties = sizes.check(properties, body_size)
         message = Message(
             name,
             bytes(request.body),
@@ -121,9 +128,17 @@ class SendMessages:
         )
         sent = peer, request, queue_id, unique_key
         if _HALF in properties and self._is_half(message):
+            if len(properties) + len(unique_key) > sizes.half_properties:
+                sizes.check(properties, body_size, unique_key)
             self._put()
             begin = time.perf_counter()
             self._finish([sent], [self._store.append_half(message)], begin)
+            return
+        if body_size > self._longest_body and message.reconsume_times and name.startswith(_GROUPS):
+            # It was accepted with a larger maxMessageSize, and its consumer gives it back.
+            self._put()
+            begin = time.perf_counter()
+            self._finish([sent], [self._store.append_again(message)], begin)
             return
         if not self._messages:
             peer.after_part(self._put)
@@ -209,6 +224,7 @@ def _batch(
         born_host=peer.address,
         reconsume_times=header.reconsume_times or 0,
         encoded_properties=properties,
+        longest_properties=LONGEST_SENT,
     )
 
 
@@ -218,6 +234,4 @@ def _flags(header: Header, topic: Topic) -> int:
 
 
 def _undelayed(properties: bytes) -> bytes:
-    pairs = decode_properties(properties)
-    pairs.pop(DELAY, None)
-    return encode_pairs(pairs)
+    return edit(properties, (DELAY,))

@@ -14,7 +14,8 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.topics import UNIT_SUBSCRIPTION, any_queue
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_WRITE
-from mqlake.formats.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, encode_pairs
+from mqlake.formats.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC
+from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
@@ -22,8 +23,10 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.send import SendBackHeader
 from mqlake.remoting.server import Handler
-from mqlake.store.append.put_result import PutError
-from mqlake.store.delivery.put_again import message_of
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutStatus
+from mqlake.store.delivery.put_again import Stored, message_of, read_at, returned_once_more
+from mqlake.store.delivery.redelivery import is_permanent
 
 _FIRST_LEVEL = 3
 """Delay level of the first return of a message, where the consumer names none."""
@@ -59,27 +62,23 @@ class SendBack:
 
     async def _put_again(self, header: SendBackHeader, group: SubscriptionGroup) -> None:
         retry = self._retry_topic(header, group)
+        log = self._parts.store.core.log
         found = self._parts.store.core.reads.record_at(header.offset)
-        if found is None:
+        stored = read_at(log, found) if found is not None else None
+        if stored is None:
             reason = f"look message by offset failed, {header.offset}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
-        pairs = dict(found.properties)
-        pairs.setdefault(RETRY_TOPIC, found.topic)
-        pairs.setdefault(ORIGIN_MESSAGE_ID, found.message_id)
-        pairs.pop(DELAY, None)
-        if self._is_dead(header, group, found):
-            topic, queues = naming.dlq_topic(group.group_name), naming.DLQ_QUEUES
-            self._parts.topics.make(topic, queues)
-        else:
-            topic, queues = retry, group.retry_queue_nums
-            level = header.delay_level or _FIRST_LEVEL + found.reconsume_times
-            pairs[DELAY] = str(level)
-        message = message_of(found, topic, any_queue(queues), encode_pairs(pairs), found.sys_flag)
-        message = msgspec.structs.replace(message, reconsume_times=found.reconsume_times + 1)
-        try:
-            await self._parts.store.put(message)
-        except PutError as error:
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        topic, is_dead = retry, self._is_dead(header, group, stored.record)
+        if is_dead:
+            topic = naming.dlq_topic(group.group_name)
+            self._parts.topics.make(topic, naming.DLQ_QUEUES)
+        store, message = self._parts.store, _again(header, group, stored, topic, is_dead=is_dead)
+        (put,) = await store.durable([store.append_again(message, may_wait=not is_dead)])
+        if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
+            return
+        why = f"group {group.group_name} gave it back; {topic}: {put.reason}"
+        if not is_permanent(put) or not store.core.redelivery.put_aside(stored, why):
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, f"{put.status}: {put.reason}")
 
     def _retry_topic(self, header: SendBackHeader, group: SubscriptionGroup) -> str:
         name = naming.retry_topic(group.group_name)
@@ -95,3 +94,19 @@ class SendBack:
         most = header.max_reconsume_times
         most = group.retry_max_times if most is None else most
         return header.delay_level < 0 or found.reconsume_times >= most
+
+
+def _again(
+    header: SendBackHeader, group: SubscriptionGroup, stored: Stored, topic: str, *, is_dead: bool
+) -> Message:
+    """Return the message to put for one that was given back."""
+    record = stored.record
+    origin = {RETRY_TOPIC: record.topic, ORIGIN_MESSAGE_ID: record.message_id}
+    added = {name: text for name, text in origin.items() if name not in record.properties}
+    queues = naming.DLQ_QUEUES
+    if not is_dead:
+        queues = group.retry_queue_nums
+        added[DELAY] = str(header.delay_level or _FIRST_LEVEL + record.reconsume_times)
+    data = edit(stored.properties, (DELAY,), added)
+    message = message_of(record, topic, any_queue(queues), data, record.sys_flag)
+    return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))

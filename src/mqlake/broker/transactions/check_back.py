@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 
 from mqlake.broker.parts import Parts
+from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.properties import UNIQ_KEY
-from mqlake.formats.record import Record
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.command import oneway
 from mqlake.remoting.headers.transactions import CheckTransactionHeader
-from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from mqlake.store.delivery.topics import HALF_TOPIC
 from mqlake.store.delivery.transactions import CheckBack
 
 _log = logging.getLogger(__name__)
@@ -47,17 +47,26 @@ class CheckBacks:
             offset_msg_id=half.message_id,
             broker_name=self._parts.settings.broker_name,
         )
-        body = _encode(half, question.topic, question.queue_id)
+        try:
+            body = _encode(question)
+        except FormatError as error:
+            _log.warning(
+                "the producer of the half message at %d of the log cannot be asked: %s",
+                half.physical_offset,
+                error,
+            )
+            return
         producer.peer.send(oneway(RequestCode.CHECK_TRANSACTION_STATE, header, body))
 
 
-def _encode(half: Record, topic: str, queue_id: int) -> bytes:
+def _encode(question: CheckBack) -> bytes:
     """Return a half message as its producer knows it: with its own topic and queue."""
+    half = question.half
     return record.encode(
-        topic=topic,
+        topic=question.topic,
         body=half.body,
-        properties=half.properties,
-        queue_id=queue_id,
+        properties=question.properties,
+        queue_id=question.queue_id,
         queue_offset=half.queue_offset,
         physical_offset=half.physical_offset,
         flag=half.flag,

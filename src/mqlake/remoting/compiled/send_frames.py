@@ -9,7 +9,6 @@ import numpy as np
 
 from mqlake.dispatch.compiled.jit import kernel
 from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, store_u8
-from mqlake.formats import properties, record_crc
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.compiled.send_header import (
     BATCH,
@@ -25,7 +24,6 @@ from mqlake.remoting.compiled.send_header import (
 from mqlake.remoting.compiled.send_properties import PAIR_END, find_key
 
 _CODE = int(RequestCode.SEND_MESSAGE_V2)
-_MOST_PROPERTIES = properties.MAX_LENGTH - record_crc.SIZE
 
 
 @kernel
@@ -37,7 +35,7 @@ def draft_sends(data, at, topic, own, queues, most, numbers, queue_ids, drafts, 
     Args:
         own: what is stored behind the properties of each.
         queues: queue ids are below it.
-        most: bytes of a frame, a header and a body.
+        most: bytes of a frame, a header, a body and stored properties.
         numbers: for each queue id -1; gets the number of each that occurs.
         queue_ids: gets the queue id of each number.
         texts: has room for all of `data`, and of `own` one more byte a row.
@@ -55,7 +53,7 @@ def draft_sends(data, at, topic, own, queues, most, numbers, queue_ids, drafts, 
         text_at, text_length = starts[PROPERTIES], lengths[PROPERTIES]
         key_at, key_length = find_key(data, text_at, text_at + text_length)
         stored = text_length + 1 + len(own)
-        if key_at < 0 or stored > _MOST_PROPERTIES:
+        if key_at < 0 or stored > most[3]:
             break
         draft = drafts[row]
         draft.properties_at = to

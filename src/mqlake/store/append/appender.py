@@ -89,6 +89,15 @@ class Appender:
         finally:
             self._since = _NOT_APPENDING
 
+    def put_again(self, message: Message) -> PutResult:
+        """Append a message that was accepted before, maybe with a larger `maxMessageSize`."""
+        try:
+            return self._put(message, is_again=True)
+        except (Refusal, DiskError, AttributeError, TypeError) as error:
+            return _answer(error, message)
+        finally:
+            self._since = _NOT_APPENDING
+
     def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics and queues, each as `put` would, all at the same time."""
         if len(messages) < _FEWEST_AT_ONCE or self._checks.refusal is not None:
@@ -141,7 +150,7 @@ class Appender:
         finally:
             self._since = _NOT_APPENDING
 
-    def _put(self, message: Message) -> PutResult:
+    def _put(self, message: Message, *, is_again: bool = False) -> PutResult:
         checks, body, flags = self._checks, message.body, message.sys_flag
         queue = topic, queue_id = message.topic, message.queue_id
         if checks.refusal is not None or queue_id < 0:
@@ -153,7 +162,7 @@ class Appender:
         head, head_size = _HEADS[host_bits >> 4]
         size = head_size + len(body) + len(topic_data) + _LENGTH_SIZE + length
         if len(body) > checks.longest_body or size > checks.largest_record:
-            checks.sizes(len(body), size)
+            checks.sizes(0 if is_again else len(body), size)
         table, log = self._table, self._log
         queue_offset = 0 if flags & _UNQUEUED_BIT else table.get(queue, 0)
         self._since = now = self._now()

@@ -171,6 +171,11 @@ class ManyRecords:
             raise illegal(_fault(batch.body))
         if not len(drafts.rows):
             raise illegal("the batch holds no message")
+        longest = int(drafts.rows["properties_length"].max())
+        if longest > batch.longest_properties:
+            most = batch.longest_properties
+            reason = f"the properties of a message take {longest} bytes, more than {most}"
+            raise Refusal(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason)
         try:
             for name in ("queue_id", "sys_flag", "born_timestamp", "reconsume_times"):
                 drafts.rows[name] = getattr(batch, name)

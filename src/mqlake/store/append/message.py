@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from mqlake.formats.properties import MAX_LENGTH
+
 
 class Message(msgspec.Struct, array_like=True, gc=False):
     """One message to be put.
@@ -56,6 +58,7 @@ class MessageBatch(msgspec.Struct):
         body: the messages, one after the other, as `MessageDecoder.encodeMessages` writes them
             (docs/live-store.md); each has its own flag, body and properties.
         encoded_properties: of the batch itself; not stored.
+        longest_properties: bytes of properties that each message may have.
 
     The rest as in `Message`, for all messages of the batch.
     """
@@ -68,3 +71,4 @@ class MessageBatch(msgspec.Struct):
     born_host: str = ""
     reconsume_times: int = 0
     encoded_properties: bytes | None = None
+    longest_properties: int = MAX_LENGTH

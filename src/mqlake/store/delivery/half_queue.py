@@ -13,8 +13,9 @@ from mqlake.formats.consume_queue import ENTRY, QueueEntry
 from mqlake.formats.record import Record
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import read_entry
-from mqlake.store.delivery.transaction_messages import GROUP, HALF_TOPIC, OP_TOPIC, ended_by
+from mqlake.store.delivery.put_again import Stored, read_entry
+from mqlake.store.delivery.topics import HALF_TOPIC, OP_TOPIC
+from mqlake.store.delivery.transaction_messages import GROUP, ended_by
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 
@@ -61,8 +62,8 @@ class HalfQueue:
         """Queue offset behind the last half that has been dispatched."""
         return self._queues.max_offset(HALF_TOPIC, self.queue_id)
 
-    def half(self, queue_offset: int) -> Record | None:
-        """Return a half, None where there is no good record."""
+    def half(self, queue_offset: int) -> Stored | None:
+        """Return a half, None if there is no good record."""
         found = list(self._records(HALF_TOPIC, queue_offset, 1))
         return found[0][1] if found else None
 
@@ -73,8 +74,8 @@ class HalfQueue:
             start = max(self._ops_read, self._queues.min_offset(OP_TOPIC, self.queue_id))
             self._ops_read = min(start + _OPS_A_READ, end)
             count = self._ops_read - start
-            for queue_offset, record in self._records(OP_TOPIC, start, count):
-                ended = ended_by(record) if record else []
+            for queue_offset, stored in self._records(OP_TOPIC, start, count):
+                ended = self._before(stored.record) if stored else []
                 self.ended.update(ended)
                 self._ops.append(_Op(queue_offset, self.end, ended))
 
@@ -99,14 +100,31 @@ class HalfQueue:
             self._offsets.commit(GROUP, HALF_TOPIC, self.queue_id, kept[0])
             self._offsets.commit(GROUP, OP_TOPIC, self.queue_id, kept[1])
 
+    def _before(self, op: Record) -> list[int]:
+        """Return the halves that an op ends; later ones, which a forged op may name, are not its.
+
+        Some of the earliest may be gone by now.
+        """
+        ended = sorted(at for at in set(ended_by(op)) if at < self.end)
+        low, high = 0, len(ended)
+        if ended and self._is_before(ended[-1], op):
+            return ended
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self._is_before(ended[middle], op) else (low, middle)
+        return ended[:low]
+
+    def _is_before(self, queue_offset: int, op: Record) -> bool:
+        data = self._queues.entries(HALF_TOPIC, self.queue_id, queue_offset, 1)
+        return not data or QueueEntry(*ENTRY.unpack(data)).physical_offset < op.physical_offset
+
     def _start(self, topic: str) -> int:
         known = self._offsets.query(GROUP, topic, self.queue_id)
         if known is None:
             return self._queues.min_offset(topic, self.queue_id)
         return min(known, self._queues.max_offset(topic, self.queue_id))
 
-    def _records(self, topic: str, start: int, count: int) -> Iterator[tuple[int, Record | None]]:
+    def _records(self, topic: str, start: int, count: int) -> Iterator[tuple[int, Stored | None]]:
         data = self._queues.entries(topic, self.queue_id, start, count)
         for number, entry in enumerate(ENTRY.iter_unpack(data)):
-            stored = read_entry(self._log, QueueEntry(*entry))
-            yield start + number, stored.record if stored else None
+            yield start + number, read_entry(self._log, QueueEntry(*entry))

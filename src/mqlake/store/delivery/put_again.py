@@ -13,7 +13,7 @@ from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.properties import REAL_QID, REAL_TOPIC
 from mqlake.formats.record import MAX_TOPIC_V1, Record
 from mqlake.store.append.message import Message
-from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.append.put_result import PutResult
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.settings import StoreSettings
 
@@ -21,7 +21,7 @@ Put = Callable[[Message], PutResult]
 """Append a message; a refusal is a result too."""
 
 _QUEUE_ID = re.compile("[0-9]{1,9}")
-_NEVER_TAKEN = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+_MOST_RETURNS = (1 << 31) - 1
 
 
 class Stored(NamedTuple):
@@ -31,18 +31,32 @@ class Stored(NamedTuple):
     properties: bytes
 
 
-def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
-    """Return what a queue entry points to, None where there is no good record."""
+def read_stored(data: bytes | memoryview) -> Stored | None:
+    """Return the record that some bytes are, None if it is not a good one."""
     try:
-        data = log.read(entry.physical_offset, entry.size)
         found = record.decode(data)
-    except (FormatError, StoreError):
+    except FormatError:
         return None
     _, layout = record.check(data, 0, len(data), crc=False)
-    if layout is None or found.physical_offset != entry.physical_offset:
+    if layout is None:
         return None
     start = layout.properties_at
     return Stored(found, bytes(data[start : start + layout.properties_length]))
+
+
+def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
+    """Return what a queue entry points to, None if that is not a good record."""
+    try:
+        stored = read_stored(log.read(entry.physical_offset, entry.size))
+    except (FormatError, StoreError):
+        return None
+    is_there = stored is not None and stored.record.physical_offset == entry.physical_offset
+    return stored if is_there else None
+
+
+def read_at(log: OwnedCommitLog, found: Record) -> Stored | None:
+    """Return a record that was read before, with its properties as they are in it."""
+    return read_entry(log, QueueEntry(found.physical_offset, found.size, 0))
 
 
 def message_of(
@@ -62,6 +76,11 @@ def message_of(
     )
 
 
+def returned_once_more(found: Record) -> int:
+    """Return how often a message was given back if it is given back now."""
+    return min(found.reconsume_times + 1, _MOST_RETURNS)
+
+
 def real_queue(properties: Mapping[str, str]) -> tuple[str, int] | None:
     """Return the topic and the queue that a message was sent to, None where it does not say."""
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QID, "")
@@ -75,8 +94,3 @@ def is_usable_topic(topic: str, settings: StoreSettings) -> bool:
     data = topic.encode("utf-8", "surrogatepass")
     is_short = len(data) <= MAX_TOPIC_V1 or settings.auto_message_version_on_topic_len
     return is_short and is_safe_topic(data)
-
-
-def is_hopeless(result: PutResult) -> bool:
-    """Say whether a message was refused for what it is, so that it would be again."""
-    return result.status in _NEVER_TAKEN

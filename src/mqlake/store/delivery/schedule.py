@@ -5,18 +5,20 @@ RocketMQ: `HookUtils.handleScheduleMessage`, `transformDelayLevelMessage`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from mqlake.formats import properties, sys_flag
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC, delay_level, parse_delay_levels
 from mqlake.formats.properties import DELAY, REAL_QID, REAL_TOPIC
+from mqlake.formats.property_edits import edit
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.store.append.checks import Refusal, encode_properties
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.put_again import is_usable_topic
-from mqlake.store.delivery.timer_messages import TIMER_TOPIC, WHEN, asks_for_timer, put_aside
+from mqlake.store.delivery.timer_messages import WHEN, asks_for_timer, check_room, put_aside
+from mqlake.store.delivery.topics import TIMER_TOPIC
 from mqlake.store.settings import StoreSettings
 
 _DELAY = f"{DELAY}{properties.NAME_VALUE_SEPARATOR}".encode()
@@ -54,7 +56,7 @@ class Schedule:
         self._settings, self._clock = settings, clock or SystemClock()
         self._last_level = len(parse_delay_levels(settings.message_delay_level))
 
-    def apply(self, message: Message) -> Message:
+    def apply(self, message: Message, *, is_new: bool = True) -> Message:
         """Return the message to put for one that asks for a delay; itself without a delay.
 
         REAL_TOPIC and REAL_QID say where it goes when it is due. With a delay level its topic is
@@ -62,8 +64,12 @@ class Schedule:
         the last. With a time of its own, which counts where there is no level, its topic is that of
         timer messages. What cannot be put is returned as it is, for the put to refuse it.
 
+        Args:
+            is_new: whether it was not accepted before, so that it has to have room for what a
+                timer message gets until it is delivered.
+
         Raises:
-            Refusal: a time of its own that is none, or too far away.
+            Refusal: a time of its own that is none, or too far away; too little room.
         """
         if not may_be_delayed(message):
             return message
@@ -72,24 +78,30 @@ class Schedule:
         if kind not in _DELAYED_KINDS or not is_fit or message.topic == TIMER_TOPIC:
             return message
         try:
-            pairs = properties.decode_properties(encode_properties(message))
+            # One that is too long here loses optional properties when it is put again.
+            data = encode_properties(message) if is_new else message.encoded_properties or b""
         except Refusal:
             return message
+        pairs = properties.decode_properties(data)
         level = min(delay_level(pairs), self._last_level)
         if level <= 0:
-            return self._at_time(message, pairs)
-        for name in WHEN:
-            pairs.pop(name, None)
-        pairs |= {DELAY: str(level), REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
+            return self._at_time(message, data, pairs, is_new=is_new)
+        added = {DELAY: str(level), REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
         return msgspec.structs.replace(
             message,
             topic=SCHEDULE_TOPIC,
             queue_id=level - 1,
-            encoded_properties=properties.encode_pairs(pairs),
+            encoded_properties=edit(data, WHEN, added),
         )
 
-    def _at_time(self, message: Message, pairs: dict[str, str]) -> Message:
+    def _at_time(
+        self, message: Message, data: bytes, pairs: Mapping[str, str], *, is_new: bool
+    ) -> Message:
         if not asks_for_timer(pairs):
             return message
-        now = self._clock.milliseconds()
-        return put_aside(message, pairs, now, self._settings) or message
+        waiting = put_aside(message, data, pairs, self._clock.milliseconds(), self._settings)
+        if waiting is None:
+            return message
+        if is_new:
+            check_room(waiting)
+        return waiting

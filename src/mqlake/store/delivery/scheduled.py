@@ -15,8 +15,9 @@ from mqlake.formats.consume_queue import (
 from mqlake.storage.clock import Clock
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import Put, is_hopeless, message_of, read_entry, real_queue
-from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from mqlake.store.delivery.put_again import message_of, read_entry, real_queue
+from mqlake.store.delivery.redelivery import Redelivery
+from mqlake.store.delivery.topics import WAITING
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
@@ -35,12 +36,11 @@ class ScheduledMessages:
     delivered which a power cut would take back.
 
     Attributes:
-        dropped: messages that could not be delivered: removed by retention, no good record, no
-            topic to go to, or refused for what they are.
+        dropped: messages that could not be delivered: removed by retention, or set aside.
 
     Args:
         offsets: how far each level was delivered.
-        put: puts a message as it is, whatever delay its properties ask for.
+        redelivery: puts a message as it is, whatever delay its properties ask for.
 
     Raises:
         FormatError: `messageDelayLevel` is not a list of delays.
@@ -51,12 +51,12 @@ class ScheduledMessages:
         log: OwnedCommitLog,
         queues: OwnedQueues,
         offsets: DelayOffsetTable,
-        put: Put,
+        redelivery: Redelivery,
         settings: StoreSettings,
         clock: Clock,
     ) -> None:
         self._log, self._queues, self._offsets = log, queues, offsets
-        self._put, self._clock = put, clock
+        self._redelivery, self._clock = redelivery, clock
         self._delays = parse_delay_levels(settings.message_delay_level)
         self._next = [self._start(level) for level in self._levels]
         self._delivered = [AfterFlush[int]() for _ in self._levels]
@@ -140,7 +140,7 @@ class ScheduledMessages:
         for entry in self._entries(level, most):
             if size > _MOST_BYTES or not self._is_due(level, entry, now):
                 break
-            is_done = self._deliver_one(entry)
+            is_done = self._deliver_one(level, entry)
             if is_done is None:
                 break
             self._next[level - 1] += 1
@@ -150,16 +150,20 @@ class ScheduledMessages:
             self._delivered[level - 1].add(self._log.end, self._next[level - 1])
         return count
 
-    def _deliver_one(self, entry: QueueEntry) -> bool | None:
-        """Say whether a message was put; None where it is to be tried again."""
+    def _deliver_one(self, level: int, entry: QueueEntry) -> bool | None:
+        """Say whether a message was put; None if it is to be tried again."""
+        redelivery, set_aside = self._redelivery, self._redelivery.set_aside
         stored = read_entry(self._log, entry)
-        target = real_queue(stored.record.properties) if stored else None
-        if stored is not None and target is not None and target[0] != HALF_TOPIC:
-            flags = stored.record.sys_flag
-            result = self._put(message_of(stored.record, *target, stored.properties, flags))
-            if result.is_ok:
-                return True
-            if not is_hopeless(result):
+        if stored is None:
+            redelivery.note_missing(SCHEDULE_TOPIC, level - 1, self._next[level - 1])
+        else:
+            target = real_queue(stored.record.properties)
+            message = None
+            if target is not None and target[0] not in WAITING:
+                flags = stored.record.sys_flag
+                message = message_of(stored.record, *target, stored.properties, flags)
+            if not redelivery.settle(message, stored, "it does not say where it is to go"):
                 return None
-        self.dropped += 1
-        return False
+        is_put = redelivery.set_aside == set_aside
+        self.dropped += not is_put
+        return is_put

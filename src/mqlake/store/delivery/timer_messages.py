@@ -12,41 +12,47 @@ from typing import NamedTuple
 
 import msgspec
 
-from mqlake.formats import properties
+from mqlake.formats.own_properties import (
+    LONGEST_PUT,
+    ROLLED,
+    TIMER_DEQUEUE_MS,
+    TIMER_ENQUEUE_MS,
+    TIMER_OUT_MS,
+    TIMER_ROLL_TIMES,
+    room_for,
+)
 from mqlake.formats.properties import REAL_QID, REAL_TOPIC, UNIQ_KEY
+from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
 from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
-from mqlake.store.delivery.put_again import message_of, real_queue
+from mqlake.store.delivery.put_again import Stored, message_of, real_queue
+from mqlake.store.delivery.topics import TIMER_TOPIC, WAITING
 from mqlake.store.settings import StoreSettings
-
-TIMER_TOPIC = "rmq_sys_wheel_timer"
 
 DELIVER_MS = "TIMER_DELIVER_MS"
 DELAY_SEC = "TIMER_DELAY_SEC"
 DELAY_MS = "TIMER_DELAY_MS"
 WHEN = (DELAY_SEC, DELAY_MS, DELIVER_MS)
 """What a message asks with, the first counts."""
-OUT_MS = "TIMER_OUT_MS"
+OUT_MS = TIMER_OUT_MS
 """The slot after which the message is due, milliseconds."""
 CANCEL = "TIMER_DEL_UNIQKEY"
 """Of a message that takes back another one of the same slot: the UNIQ_KEY of that one."""
 
-_ENQUEUE_MS = "TIMER_ENQUEUE_MS"
-_DEQUEUE_MS = "TIMER_DEQUEUE_MS"
-_ROLL_TIMES = "TIMER_ROLL_TIMES"
 _NUMBER = re.compile("[+-]?[0-9]{1,18}")
 _SECOND = 1000
 
 
 class Identity(NamedTuple):
-    """What a message that was put again keeps."""
+    """What a message that was put again keeps; `times`: how often that was done."""
 
     out: int
     born_timestamp: int
     unique_key: str
     body: bytes
+    times: int
 
 
 def asks_for_timer(pairs: Mapping[str, str]) -> bool:
@@ -55,12 +61,43 @@ def asks_for_timer(pairs: Mapping[str, str]) -> bool:
 
 
 def put_aside(
-    message: Message, pairs: dict[str, str], now: int, settings: StoreSettings
+    message: Message, data: bytes, pairs: Mapping[str, str], now: int, settings: StoreSettings
 ) -> Message | None:
     """Return the message that waits for one that asks for a time, None if that is over.
 
     Args:
-        pairs: the properties of the message.
+        data: the properties of the message, encoded.
+        pairs: the same, decoded.
+
+    Raises:
+        Refusal: the time is no number, or too far away.
+    """
+    out = check_time(pairs, now, settings)
+    if out is None:
+        return None
+    added = {OUT_MS: str(out), REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
+    return msgspec.structs.replace(
+        message, topic=TIMER_TOPIC, queue_id=0, encoded_properties=edit(data, add=added)
+    )
+
+
+def check_room(waiting: Message) -> None:
+    """Check that a timer message has room for the properties that it gets while it waits.
+
+    Raises:
+        Refusal: PROPERTIES_SIZE_EXCEEDED.
+    """
+    size, most = len(waiting.encoded_properties or b""), LONGEST_PUT - room_for(ROLLED)
+    if size > most:
+        raise Refusal(
+            PutStatus.PROPERTIES_SIZE_EXCEEDED,
+            f"the properties of the waiting timer message take {size} bytes, more than {most}:"
+            f" {room_for(ROLLED)} are kept for those that it gets until it is delivered",
+        )
+
+
+def check_time(pairs: Mapping[str, str], now: int, settings: StoreSettings) -> int | None:
+    """Return the slot (ms) after which a message is due, None if that is over.
 
     Raises:
         Refusal: the time is no number, or too far away.
@@ -78,14 +115,7 @@ def put_aside(
             f"{due - now} ms away, more than timerMaxDelaySec = {settings.timer_max_delay_sec}",
         )
     # A message is delivered once its slot is over: never too early.
-    out = (due - 1) // settings.timer_precision_ms * settings.timer_precision_ms
-    pairs |= {OUT_MS: str(out), REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
-    return msgspec.structs.replace(
-        message,
-        topic=TIMER_TOPIC,
-        queue_id=0,
-        encoded_properties=properties.encode_pairs(pairs),
-    )
+    return (due - 1) // settings.timer_precision_ms * settings.timer_precision_ms
 
 
 def _due(pairs: Mapping[str, str], now: int) -> int:
@@ -103,40 +133,37 @@ def due_slot(pairs: Mapping[str, str]) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
-def delivered(waiting: Record, now: int) -> Message | None:
-    """Return the message that consumers get, None where it does not say where it goes."""
-    target = real_queue(waiting.properties)
-    if target is None:
+def delivered(waiting: Stored, now: int) -> Message | None:
+    """Return the message that consumers get, None if it does not say where it goes."""
+    record = waiting.record
+    target = real_queue(record.properties)
+    if target is None or target[0] in WAITING:
         return None
-    pairs = {
-        name: value
-        for name, value in waiting.properties.items()
-        if name not in (REAL_TOPIC, REAL_QID)
-    }
-    pairs |= {_ENQUEUE_MS: str(waiting.store_timestamp), _DEQUEUE_MS: str(now)}
-    return message_of(waiting, *target, properties.encode_pairs(pairs), waiting.sys_flag)
+    times = {TIMER_ENQUEUE_MS: str(record.store_timestamp), TIMER_DEQUEUE_MS: str(now)}
+    data = edit(waiting.properties, (REAL_TOPIC, REAL_QID), times)
+    return message_of(record, *target, data, record.sys_flag)
 
 
-def rolled(waiting: Record, now: int) -> Message:
+def rolled(waiting: Stored, now: int) -> Message:
     """Return a waiting message to be put again, before retention removes it."""
-    times = waiting.properties.get(_ROLL_TIMES, "0")
-    times = int(times) if _NUMBER.fullmatch(times) else 0
-    pairs = {
-        **waiting.properties,
-        _ENQUEUE_MS: str(waiting.store_timestamp),
-        _DEQUEUE_MS: str(now),
-        _ROLL_TIMES: str(times + 1),
+    record = waiting.record
+    times = roll_times(record.properties)
+    added = {
+        TIMER_ENQUEUE_MS: str(record.store_timestamp),
+        TIMER_DEQUEUE_MS: str(now),
+        TIMER_ROLL_TIMES: str(times + 1),
     }
-    data = properties.encode_pairs(pairs)
-    return message_of(waiting, TIMER_TOPIC, waiting.queue_id, data, waiting.sys_flag)
+    data = edit(waiting.properties, add=added)
+    return message_of(record, TIMER_TOPIC, record.queue_id, data, record.sys_flag)
 
 
-def is_rolled(pairs: Mapping[str, str]) -> bool:
-    """Say whether a waiting message was put again."""
-    return _ROLL_TIMES in pairs
+def roll_times(pairs: Mapping[str, str]) -> int:
+    """Return how often a waiting message was put again."""
+    text = pairs.get(TIMER_ROLL_TIMES, "")
+    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
-def identity(waiting: Record, out: int) -> Identity:
-    """Return what a waiting message and the one put again for it have in common."""
+def identity(waiting: Record, out: int, times: int) -> Identity:
+    """Return what a message that was put again so often and its other copies have in common."""
     pairs = waiting.properties
-    return Identity(out, waiting.born_timestamp, pairs.get(UNIQ_KEY, ""), waiting.body)
+    return Identity(out, waiting.born_timestamp, pairs.get(UNIQ_KEY, ""), waiting.body, times)

@@ -16,21 +16,22 @@ from mqlake.formats.timer_checkpoint import TimerPosition
 from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.append.message import Message
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import Put, is_hopeless, read_entry
+from mqlake.store.delivery.put_again import Stored, read_entry
+from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timer_messages import (
     CANCEL,
-    TIMER_TOPIC,
     Identity,
     delivered,
     due_slot,
     identity,
-    is_rolled,
+    roll_times,
     rolled,
 )
 from mqlake.store.delivery.timer_wheel import TimerWheel
-from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from mqlake.store.delivery.topics import TIMER_TOPIC
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
@@ -50,13 +51,12 @@ class TimerMessages:
     that a message was delivered which a power cut would take back.
 
     Attributes:
-        dropped: messages that could not be delivered: removed by retention, no good record, no
-            topic to go to, or refused for what they are.
+        dropped: messages that could not be delivered: removed by retention, or set aside.
         delivered_before: milliseconds: of all that was in the queue at the last look, what was due
             before was delivered.
 
     Args:
-        put: puts a message as it is, whatever its properties ask for.
+        redelivery: puts a message as it is, whatever its properties ask for.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class TimerMessages:
         directory: OwnedDirectory,
         log: OwnedCommitLog,
         queues: OwnedQueues,
-        put: Put,
+        redelivery: Redelivery,
         settings: StoreSettings,
         clock: Clock,
     ) -> None:
         self._log, self._queues = log, queues
-        self._put, self._settings, self._clock = put, settings, clock
+        self._redelivery, self._settings, self._clock = redelivery, settings, clock
         self._wheel = TimerWheel(settings.timer_precision_ms)
         self._window = settings.timer_roll_window_slot * settings.timer_precision_ms
         self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
@@ -213,20 +213,26 @@ class TimerMessages:
     def _take_in_one(self, queue_offset: int, entry: QueueEntry) -> None:
         stored = read_entry(self._log, entry)
         slot = due_slot(stored.record.properties) if stored else None
-        if stored is None or slot is None:
-            self.dropped += 1
+        if stored is None:
+            self._note_missing(queue_offset)
+            return
+        if slot is None:
+            # It does not say when it is due: it is set aside in its turn, before all others.
+            if not self._was_delivered(queue_offset, 0):
+                self._wheel.add(0, queue_offset)
             return
         if self._was_delivered(queue_offset, self._wheel.slot_of(slot)):
             return
         record = stored.record
-        if is_rolled(record.properties):
-            self._forget_original(identity(record, slot))
+        times = roll_times(record.properties)
+        if times and queue_offset < self._scan_end:
+            self._forget_original(identity(record, slot, times - 1))
         if CANCEL in record.properties:
             keys = self._cancelled[self._wheel.slot_of(slot)]
             keys[record.properties[CANCEL]] = queue_offset
         time = self._wake_time(record, slot)
         if time != slot:
-            known = self._rolling.setdefault(identity(record, slot), deque())
+            known = self._rolling.setdefault(identity(record, slot, times), deque())
             known.append((time, queue_offset))
         self._wheel.add(time, queue_offset)
 
@@ -269,33 +275,38 @@ class TimerMessages:
         entry = next(self._entries(queue_offset, 1), None)
         stored = read_entry(self._log, entry) if entry else None
         if stored is None:
-            self.dropped += 1
+            self._note_missing(queue_offset)
             return True
         record = stored.record
-        out = due_slot(record.properties) or 0
+        out = due_slot(record.properties)
+        if out is None:
+            return self._put(None, stored, "it does not say when it is due")
         if self._is_cancelled(record, out):
             return True
         if self._wheel.slot_of(out) != slot:
-            return self._roll(record, out, now)
+            return self._roll(stored, out, now)
         if CANCEL in record.properties:
             return True
-        message = delivered(record, now)
-        if message is None or message.topic in (HALF_TOPIC, TIMER_TOPIC):
-            self.dropped += 1
-            return True
-        result = self._put(message)
-        self.dropped += is_hopeless(result)
-        return result.is_ok or is_hopeless(result)
+        return self._put(delivered(stored, now), stored, "it does not say where it is to go")
 
-    def _roll(self, record: Record, out: int, now: int) -> bool:
-        result = self._put(rolled(record, now))
-        is_done = result.is_ok or is_hopeless(result)
-        key = identity(record, out)
+    def _put(self, message: Message | None, source: Stored, why: str = "") -> bool:
+        """Put a message, or set its source aside; say whether the source is done with."""
+        set_aside = self._redelivery.set_aside
+        is_done = self._redelivery.settle(message, source, why)
+        self.dropped += self._redelivery.set_aside - set_aside
+        return is_done
+
+    def _note_missing(self, queue_offset: int) -> None:
+        self.dropped += 1
+        self._redelivery.note_missing(TIMER_TOPIC, _QUEUE, queue_offset)
+
+    def _roll(self, stored: Stored, out: int, now: int) -> bool:
+        is_done = self._put(rolled(stored, now), stored)
+        key = identity(stored.record, out, roll_times(stored.record.properties))
         if is_done and (known := self._rolling.get(key)):
             known.popleft()
             if not known:
                 del self._rolling[key]
-        self.dropped += is_hopeless(result)
         return is_done
 
     def _is_cancelled(self, record: Record, out: int) -> bool:

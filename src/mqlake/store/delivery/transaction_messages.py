@@ -13,6 +13,14 @@ from collections.abc import Mapping
 import msgspec
 
 from mqlake.formats import properties, sys_flag
+from mqlake.formats.own_properties import (
+    CHECK_TIMES,
+    CHECKED,
+    FIRST_HALF_OFFSET,
+    LONGEST_PUT,
+    TIMED,
+    room_for,
+)
 from mqlake.formats.properties import (
     DELAY,
     PGROUP,
@@ -24,69 +32,90 @@ from mqlake.formats.properties import (
     UNIQ_KEY,
     WAIT,
 )
+from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
 from mqlake.store.append.message import Message
-from mqlake.store.delivery.put_again import message_of, real_queue
+from mqlake.store.delivery.put_again import Stored, message_of, real_queue
+from mqlake.store.delivery.timer_messages import asks_for_timer
+from mqlake.store.delivery.topics import DISCARDED_TOPIC, HALF_TOPIC, OP_TOPIC, WAITING
 
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-DISCARDED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+__all__ = ["CHECK_TIMES", "DISCARDED_TOPIC", "HALF_TOPIC", "OP_TOPIC"]
+
 GROUP = "CID_RMQ_SYS_TRANS"
 """The consumer group whose offsets say how far both topics are done with."""
 
-CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
 IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
-FIRST_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
+FIRST_OFFSET = FIRST_HALF_OFFSET
 """Of a half that was put again unchecked: the queue offset of the first copy."""
 
 _REMOVE = "d"
 _OFFSET = re.compile("[0-9]{1,19}")
 _NUMBER = re.compile("[+-]?[0-9]{1,18}")
+_LONGEST_OP = 1 << 16
+"""Bytes of an op message that are read; RocketMQ writes up to 4096 (`transactionOpMsgMaxSize`)."""
 
 
-def half_of(message: Message, pairs: Mapping[str, str], group: str | None) -> Message:
-    """Return the half message to put for a message; `pairs` are its properties.
+def half_of(message: Message, data: bytes, group: str | None) -> Message:
+    """Return the half message to put for a message.
 
     A transaction has no delay: RocketMQ's client takes the property away, its broker would lose the
     message.
+
+    Args:
+        data: the properties of the message, encoded.
+
+    Raises:
+        FormatError: the group or the topic cannot be stored as a property.
     """
-    found = {name: value for name, value in pairs.items() if name != DELAY}
-    found.setdefault(TRAN_MSG, "true")
+    pairs = properties.decode_properties(data)
+    added = {REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
+    if TRAN_MSG not in pairs:
+        added[TRAN_MSG] = "true"
     if group is not None:
-        found[PGROUP] = group
-    if UNIQ_KEY in found:
-        found[TRANSACTION_ID] = found[UNIQ_KEY]
-    found |= {REAL_TOPIC: message.topic, REAL_QID: str(message.queue_id)}
+        added[PGROUP] = group
+    if UNIQ_KEY in pairs:
+        added[TRANSACTION_ID] = pairs[UNIQ_KEY]
     return msgspec.structs.replace(
         message,
         topic=HALF_TOPIC,
         queue_id=0,
         sys_flag=message.sys_flag & ~sys_flag.TRANSACTION_MASK,
-        encoded_properties=properties.encode_pairs(found),
+        encoded_properties=edit(data, (DELAY,), added),
     )
 
 
-def committed(half: Record) -> Message | None:
-    """Return the message that consumers get, None where the half does not say where it goes."""
-    target = real_queue(half.properties)
-    if target is None:
+def longest_half(pairs: Mapping[str, str]) -> int:
+    """Return the bytes of properties with which a half can be checked, and can be delivered.
+
+    Args:
+        pairs: its properties.
+    """
+    room = room_for(CHECKED) + (room_for(TIMED) if asks_for_timer(pairs) else 0)
+    return LONGEST_PUT - room
+
+
+def committed(half: Stored) -> Message | None:
+    """Return the message that consumers get, None if the half does not say where it goes."""
+    record = half.record
+    target = real_queue(record.properties)
+    if target is None or target[0] in WAITING:
         return None
-    pairs = {name: v for name, v in half.properties.items() if name not in (REAL_TOPIC, REAL_QID)}
-    flags = half.sys_flag & ~sys_flag.TRANSACTION_MASK | sys_flag.TRANSACTION_COMMIT
-    message = message_of(half, *target, properties.encode_pairs(pairs), flags)
-    return msgspec.structs.replace(message, prepared_transaction_offset=half.physical_offset)
+    flags = record.sys_flag & ~sys_flag.TRANSACTION_MASK | sys_flag.TRANSACTION_COMMIT
+    data = edit(half.properties, (REAL_TOPIC, REAL_QID))
+    message = message_of(record, *target, data, flags)
+    return msgspec.structs.replace(message, prepared_transaction_offset=record.physical_offset)
 
 
-def renewed(half: Record, changes: Mapping[str, str]) -> Message:
-    """Return a half message to be put again behind the others, with other properties."""
-    data = properties.encode_pairs({**half.properties, **changes})
-    return message_of(half, HALF_TOPIC, half.queue_id, data, half.sys_flag)
+def renewed(half: Stored, changes: Mapping[str, str]) -> Message:
+    """Return a half message to be put again after the others, with other properties."""
+    record = half.record
+    data = edit(half.properties, add=changes)
+    return message_of(record, HALF_TOPIC, record.queue_id, data, record.sys_flag)
 
 
-def discarded(half: Record) -> Message:
+def discarded(half: Stored) -> Message:
     """Return the message that keeps a half whose producer never answered."""
-    data = properties.encode_pairs(half.properties)
-    return message_of(half, DISCARDED_TOPIC, 0, data, half.sys_flag)
+    return message_of(half.record, DISCARDED_TOPIC, 0, half.properties, half.record.sys_flag)
 
 
 def op_of(queue_id: int, queue_offset: int) -> Message:
@@ -100,7 +129,7 @@ def ended_by(op: Record) -> list[int]:
     """Return the queue offsets of the halves that a message of OP_TOPIC ends."""
     if op.tags != _REMOVE:
         return []
-    parts = op.body.decode("utf-8", "replace").split(",")
+    parts = op.body[:_LONGEST_OP].decode("utf-8", "replace").split(",")
     return [int(part) for part in parts if _OFFSET.fullmatch(part)]
 
 

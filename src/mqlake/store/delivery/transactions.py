@@ -6,31 +6,35 @@ RocketMQ: `TransactionalMessageServiceImpl`, `EndTransactionProcessor`.
 from __future__ import annotations
 
 import enum
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 
+from mqlake.errors import FormatError
 from mqlake.formats import properties
 from mqlake.formats.host import decode_host
 from mqlake.formats.properties import PGROUP
 from mqlake.formats.record import Record
 from mqlake.storage.clock import Clock
-from mqlake.store.append.checks import Refusal, encode_properties
+from mqlake.store.append.checks import Refusal, encode_properties, illegal
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.delivery.half_queue import HalfQueue
-from mqlake.store.delivery.put_again import Put, is_usable_topic, real_queue
+from mqlake.store.delivery.put_again import Put, Stored, is_usable_topic, read_at, real_queue
+from mqlake.store.delivery.redelivery import Redelivery, is_permanent
+from mqlake.store.delivery.timer_messages import asks_for_timer, check_time
+from mqlake.store.delivery.topics import DISCARDED_TOPIC, HALF_TOPIC
 from mqlake.store.delivery.transaction_messages import (
     CHECK_TIMES,
-    DISCARDED_TOPIC,
     FIRST_OFFSET,
-    HALF_TOPIC,
     IMMUNITY,
     committed,
     discarded,
     half_of,
+    longest_half,
     number,
     op_of,
     renewed,
@@ -43,6 +47,9 @@ from mqlake.store.settings import StoreSettings
 _HOUR = 60 * 60 * 1000
 _GO_ON_INTERVAL = 100
 _MOST_HALVES = 1000
+
+
+_log = logging.getLogger(__name__)
 
 
 class EndStatus(enum.StrEnum):
@@ -77,12 +84,14 @@ class CheckBack(NamedTuple):
         group: of producers, any of which may answer with `end(…, is_answer=True)`.
         topic, queue_id: to which the message was sent.
         half: the half message as it is now: its offsets are those to answer with.
+        properties: the half's, as they are in its record.
     """
 
     group: str
     topic: str
     queue_id: int
     half: Record
+    properties: bytes
 
 
 class Transactions:
@@ -96,7 +105,8 @@ class Transactions:
             is None nobody is asked.
 
     Args:
-        put: puts a message as it is.
+        put: puts a new message as it is.
+        redelivery: puts a half again, or its op message.
         put_final: puts a committed message, which may ask for a delay.
     """
 
@@ -106,12 +116,13 @@ class Transactions:
         queues: OwnedQueues,
         config: ConfigStore,
         put: Put,
+        redelivery: Redelivery,
         put_final: Put,
         settings: StoreSettings,
         clock: Clock,
     ) -> None:
         self._log, self._queues, self._config = log, queues, config
-        self._put, self._put_final = put, put_final
+        self._put, self._redelivery, self._put_final = put, redelivery, put_final
         self._settings, self._clock = settings, clock
         self._halves: dict[int, HalfQueue] = {}
         self._unwritten: list[tuple[int, int]] = []
@@ -146,13 +157,28 @@ class Transactions:
             group: the producer group that can be asked; without it, the PGROUP property's.
         """
         try:
-            pairs = properties.decode_properties(encode_properties(message))
+            return self._put(self._half_of(message, group))
         except Refusal as refusal:
             return refusal.result
+
+    def _half_of(self, message: Message, group: str | None) -> Message:
         if message.queue_id < 0 or not is_usable_topic(message.topic, self._settings):
-            reason = f"no queue that can be used: {message.queue_id} of {message.topic!r}"
-            return PutResult(PutStatus.MESSAGE_ILLEGAL, reason=reason)
-        return self._put(half_of(message, pairs, group))
+            raise illegal(f"no queue that can be used: {message.queue_id} of {message.topic!r}")
+        try:
+            half = half_of(message, encode_properties(message), group)
+        except FormatError as error:
+            raise illegal(f"properties: {error}") from None
+        data = half.encoded_properties or b""
+        pairs = properties.decode_properties(data)
+        if asks_for_timer(pairs):
+            check_time(pairs, self._clock.milliseconds(), self._settings)
+        if len(data) > (most := longest_half(pairs)):
+            raise Refusal(
+                PutStatus.PROPERTIES_SIZE_EXCEEDED,
+                f"the properties of the half message take {len(data)} bytes, more than {most}: the"
+                " rest is kept for those that it gets until its transaction has ended",
+            )
+        return half
 
     def end(
         self,
@@ -171,14 +197,15 @@ class Transactions:
             is_answer: whether this answers a check.
         """
         half = self._log.record(physical_offset) if physical_offset < self._log.end else None
-        if half is None or half.topic != HALF_TOPIC:
+        stored = read_at(self._log, half) if half is not None else None
+        if half is None or stored is None or half.topic != HALF_TOPIC:
             return Ended(EndStatus.NOT_FOUND)
         refusal = self._why_not(half, queue_offset, group, is_answer=is_answer)
         if refusal is not None:
             return Ended(refusal)
         put = None
         if commit:
-            message = committed(half)
+            message = committed(stored)
             if message is None:
                 return Ended(EndStatus.NOT_FOUND)
             put = self._put_final(message)
@@ -206,8 +233,20 @@ class Transactions:
         return EndStatus.ALREADY_ENDED if queue_offset in queue.ended else None
 
     def _write_ops(self) -> None:
-        """Put the op messages of what has ended; what is not taken is tried again."""
-        while self._unwritten and self._put(op_of(*self._unwritten[0])).is_ok:
+        """Put the op messages of what has ended; one that is refused for now is tried again."""
+        while self._unwritten:
+            queue_id, queue_offset = self._unwritten[0]
+            put = self._redelivery.put(op_of(queue_id, queue_offset))
+            if not put.count and not is_permanent(put):
+                return
+            if not put.count:
+                _log.error(
+                    "the end of a transaction was not noted: half %d of queue %d: %s; its producer"
+                    " is asked again",
+                    queue_offset,
+                    queue_id,
+                    put.reason,
+                )
             del self._unwritten[0]
 
     # Check
@@ -218,7 +257,8 @@ class Transactions:
         Those that ended are done with. Who does not answer is asked: the half is put again behind
         the others, with its TRANSACTION_CHECK_TIMES, and `on_check` is told. After
         `transactionCheckMax` times, or `fileReservedTime` hours, it goes to the topic of discarded
-        halves. A half that is too young, or not taken, is where the look ends.
+        halves; so does one that can never be put again. A half that is too young, or refused for
+        now, is where the look ends.
 
         Args:
             most: halves of each queue in this call; the rest is for later ones.
@@ -255,14 +295,16 @@ class Transactions:
                 return False
             if queue.position not in queue.ended:
                 half = queue.half(queue.position)
-                if half is not None and not self._is_done(queue, half, asked):
+                if half is None:
+                    self._redelivery.note_missing(HALF_TOPIC, queue.queue_id, queue.position)
+                elif not self._is_done(queue, half, asked):
                     return False
             queue.position += 1
         return True
 
-    def _is_done(self, queue: HalfQueue, half: Record, asked: list[CheckBack]) -> bool:
-        """Decide on a half that has not ended; say whether the look goes on behind it."""
-        settings, now = self._settings, self._clock.milliseconds()
+    def _is_done(self, queue: HalfQueue, stored: Stored, asked: list[CheckBack]) -> bool:
+        """Decide on a half that has not ended; say whether the look goes on after it."""
+        half, settings, now = stored.record, self._settings, self._clock.milliseconds()
         age = now - half.born_timestamp
         times = number(half, CHECK_TIMES) or 0
         first = number(half, FIRST_OFFSET)
@@ -270,7 +312,7 @@ class Transactions:
             return True
         is_old = age > settings.file_reserved_time * _HOUR
         if times >= settings.transaction_check_max or is_old:
-            return self._discard(half)
+            return self._discard(stored)
         if half.store_timestamp >= self._round_started:
             return False
         immunity = number(half, IMMUNITY)
@@ -280,19 +322,23 @@ class Transactions:
             limit = settings.transaction_time_out if immunity == -1 else immunity * 1000
             if age <= limit:
                 origin = half.queue_offset if first is None else first
-                return self._put(renewed(half, {FIRST_OFFSET: str(origin)})).is_ok
-        return self._ask(half, times + 1, asked)
+                changes = {FIRST_OFFSET: str(origin)}
+                return self._redelivery.settle(renewed(stored, changes), stored)
+        return self._ask(stored, times + 1, asked)
 
-    def _discard(self, half: Record) -> bool:
+    def _discard(self, half: Stored) -> bool:
         self._config.topics.ensure(DISCARDED_TOPIC, 1)
-        return self._put(discarded(half)).is_ok
+        return self._redelivery.settle(discarded(half), half)
 
-    def _ask(self, half: Record, times: int, asked: list[CheckBack]) -> bool:
+    def _ask(self, stored: Stored, times: int, asked: list[CheckBack]) -> bool:
         if self.on_check is None:
             return False
-        changes = {CHECK_TIMES: str(times)}
-        put = self._put(renewed(half, changes))
-        if not put.is_ok:
+        half, changes = stored.record, {CHECK_TIMES: str(times)}
+        copy = renewed(stored, changes)
+        put = self._redelivery.put(copy)
+        if is_permanent(put):
+            return self._redelivery.put_aside(stored, f"its producer cannot be asked: {put.reason}")
+        if not put.count:
             return False
         again = msgspec.structs.replace(
             half,
@@ -304,7 +350,8 @@ class Transactions:
             store_host=decode_host(put.store_host),
         )
         topic, queue_id = real_queue(half.properties) or ("", 0)
-        asked.append(CheckBack(half.properties.get(PGROUP, ""), topic, queue_id, again))
+        group, data = half.properties.get(PGROUP, ""), copy.encoded_properties or b""
+        asked.append(CheckBack(group, topic, queue_id, again, data))
         return True
 
     def _half_queue(self, queue_id: int) -> HalfQueue:

@@ -1,0 +1,84 @@
+"""How long a message may be when it is sent, so that it can be put again later.
+
+A record holds 32767 bytes of properties, and a file of the log holds whole records. The room that
+the properties of brokers and clients need (`own_properties`) is kept free in both.
+"""
+
+from __future__ import annotations
+
+from mqlake.broker.parts import Parts
+from mqlake.formats import record
+from mqlake.formats.file_name import MAX_NAME_BYTES
+from mqlake.formats.own_properties import LARGEST, LONGEST_SENT, pair_size
+from mqlake.formats.properties import MAX_LENGTH, TRANSACTION_ID
+from mqlake.formats.property_edits import own_size, without_repeats
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
+
+_LARGEST = {name.encode(): size for name, size in LARGEST.items()}
+_HEAD = record.HEAD_SIZES[-1] + 2 + MAX_NAME_BYTES + 2
+"""Bytes of a record besides its body and its properties, at most."""
+
+
+class SendSizes:
+    """The sizes that a broker accepts.
+
+    Attributes:
+        properties, body: bytes within which nothing more needs to be checked; of the properties as
+            they are stored.
+        half_properties: so, of those of a half message together with its unique key.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        kept = MAX_LENGTH - LONGEST_SENT
+        self._most = parts.store.core.log.largest_record - _HEAD - kept
+        self.properties = max(0, min(LONGEST_SENT, self._most // 2))
+        self.half_properties = self.properties - pair_size(TRANSACTION_ID, 0)
+        self.body = max(0, self._most - self.properties)
+
+    def check(self, properties: bytes, body: int, unique_key: str | None = None) -> bytes:
+        """Return the properties to store of a message that is longer than most.
+
+        Of properties that occur twice the last is stored; those that brokers and clients add do not
+        count: a client that sends a message to its retry topic sends them along.
+
+        Args:
+            properties: as they would be stored.
+            body: its bytes.
+            unique_key: of a half message, which gets it once more (`__transactionId__`).
+
+        Raises:
+            RemotingError: MESSAGE_ILLEGAL: the message could not be put again.
+        """
+        properties = without_repeats(properties)
+        size = len(properties) - own_size(properties, _LARGEST)
+        if unique_key is not None:
+            size += pair_size(TRANSACTION_ID, len(unique_key.encode()))
+        if size > LONGEST_SENT:
+            raise _refusal(
+                f"the properties take {size} bytes, more than {LONGEST_SENT}: a record holds"
+                f" {MAX_LENGTH}, and the rest is kept for those that the broker adds when it"
+                " delivers the message again"
+            )
+        if body + size > self._most:
+            raise _refusal(
+                f"body and properties take {body + size} bytes, more than {self._most}, which is"
+                " what a file of the log holds (mappedFileSizeCommitLog)"
+            )
+        return properties
+
+    def check_batch(self, body: int) -> None:
+        """Check the bytes of a batch.
+
+        Raises:
+            RemotingError: MESSAGE_ILLEGAL.
+        """
+        if body > self._most:
+            raise _refusal(
+                f"the batch takes {body} bytes, more than {self._most}, which is what a file of the"
+                " log holds (mappedFileSizeCommitLog)"
+            )
+
+
+def _refusal(reason: str) -> RemotingError:
+    return RemotingError(ResponseCode.MESSAGE_ILLEGAL, f"the message is illegal: {reason}")

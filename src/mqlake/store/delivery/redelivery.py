@@ -1,0 +1,144 @@
+"""Put accepted messages again, and set aside those that can never be put.
+
+Every service that delivers what was accepted earlier puts through `Redelivery`, so that no message
+stops those that come after it, and none is dropped without a trace.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import msgspec
+
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.formats.own_properties import (
+    CHECK_TIMES,
+    FIRST_HALF_OFFSET,
+    LONGEST_PUT,
+    OPTIONAL,
+    TIMER_OUT_MS,
+)
+from mqlake.formats.properties import DELAY, INNER_NUM, REAL_QID, REAL_TOPIC
+from mqlake.formats.property_edits import edit
+from mqlake.formats.sys_flag import INNER_BATCH, TRANSACTION_MASK
+from mqlake.formats.topic_names import UNDELIVERABLE_TOPIC
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.config.config_entries import TopicTable
+from mqlake.store.delivery.put_again import Put, Stored, message_of
+from mqlake.store.delivery.topics import HALF_TOPIC, TIMER_TOPIC
+
+_PERMANENT = (
+    PutStatus.MESSAGE_ILLEGAL,
+    PutStatus.PROPERTIES_SIZE_EXCEEDED,
+    PutStatus.WHEEL_TIMER_MSG_ILLEGAL,
+)
+_WHERE = frozenset((REAL_TOPIC, REAL_QID))
+_NEEDED = {
+    SCHEDULE_TOPIC: _WHERE | {DELAY},
+    TIMER_TOPIC: _WHERE | {TIMER_OUT_MS},
+    HALF_TOPIC: _WHERE | {CHECK_TIMES, FIRST_HALF_OFFSET},
+}
+"""Properties without which the messages of a topic cannot be delivered."""
+
+_LONGEST_NAME = 255
+
+_log = logging.getLogger(__name__)
+
+
+def is_permanent(result: PutResult) -> bool:
+    """Say whether a message was refused for what it is, so that it would be refused again."""
+    return result.status in _PERMANENT
+
+
+class Redelivery:
+    """Puts messages that were accepted before. For the store's thread.
+
+    A message that has become too long loses optional properties (`OPTIONAL`), which only those
+    that RocketMQ or an older mqlake accepted without keeping room for them ever are.
+
+    Attributes:
+        set_aside: how many messages could not be put where they belong, since the start.
+
+    Args:
+        append: appends a message as it is, whatever its properties ask for, and whatever
+            `maxMessageSize` is now.
+    """
+
+    def __init__(self, append: Put, topics: TopicTable) -> None:
+        self._append, self._topics = append, topics
+        self.set_aside = 0
+
+    def put(self, message: Message) -> PutResult:
+        """Append a message, without optional properties if it is too long with them."""
+        result = self._append(message)
+        if not is_permanent(result):
+            return result
+        for shorter in _shorter(message):
+            again = self._append(shorter)
+            if not is_permanent(again):
+                return again
+        return result
+
+    def settle(self, message: Message | None, source: Stored, why: str = "") -> bool:
+        """Put a message, or set aside the one that it was made of if it can never be put.
+
+        Args:
+            message: None if nothing can be made of the source.
+            why: the reason in that case.
+
+        Returns:
+            Whether the source is done with; if not, the store takes nothing now.
+        """
+        if message is not None:
+            result = self.put(message)
+            if not is_permanent(result):
+                return bool(result.count)
+            why = f"{message.topic[:_LONGEST_NAME]}: {result.reason}"
+        return self.put_aside(source, why)
+
+    def put_aside(self, source: Stored, why: str) -> bool:
+        """Put a message to the topic of undeliverable ones; say whether that is done with."""
+        record = source.record
+        self._topics.ensure(UNDELIVERABLE_TOPIC, 1)
+        flags = record.sys_flag & ~(TRANSACTION_MASK | INNER_BATCH)
+        kept = edit(source.properties, drop=(INNER_NUM,))
+        result = self.put(message_of(record, UNDELIVERABLE_TOPIC, 0, kept, flags))
+        if not result.count and not is_permanent(result):
+            return False
+        self.set_aside += 1
+        _log.error(
+            "a message cannot be delivered and is set aside: offset %d of the log, topic %s,"
+            " queue %d, queue offset %d: %s; %s",
+            record.physical_offset,
+            record.topic,
+            record.queue_id,
+            record.queue_offset,
+            why,
+            f"it is kept in {UNDELIVERABLE_TOPIC}" if result.count else "read it at that offset",
+        )
+        return True
+
+    def note_missing(self, topic: str, queue_id: int, queue_offset: int) -> None:
+        """Report a message of which the log holds no good record any more."""
+        self.set_aside += 1
+        _log.error(
+            "a message cannot be delivered: topic %s, queue %d, queue offset %d has no good"
+            " record in the log; check the store with `mqlake verify`",
+            topic,
+            queue_id,
+            queue_offset,
+        )
+
+
+def _shorter(message: Message) -> Iterator[Message]:
+    """Yield a message that just fits, then one without any optional properties."""
+    data = message.encoded_properties or b""
+    needed = _NEEDED.get(message.topic, frozenset[str]())
+    names = [name for name in OPTIONAL if name not in needed]
+    shorter = (edit(data, names[:count]) for count in range(1, len(names) + 1))
+    fitting = next((each for each in shorter if len(each) <= LONGEST_PUT), data)
+    for each in (fitting, edit(data, names)):
+        if len(each) < len(data):
+            yield msgspec.structs.replace(message, encoded_properties=each)
