@@ -111,10 +111,14 @@ class LocalDirectory:
                 return []
 
     def is_directory(self, path: str) -> bool:
-        return self._path(path).is_dir()
+        full = self._path(path)
+        with _one_line(full):
+            return full.is_dir()
 
     def exists(self, path: str) -> bool:
-        return self._path(path).exists()
+        full = self._path(path)
+        with _one_line(full):
+            return full.exists()
 
     def size(self, path: str) -> int:
         full = self._path(path)

@@ -127,6 +127,7 @@ class LocalOwnedDirectory(LocalDirectory):
         self._syncing = Lock()
         self._failures: dict[str, SyncError] = {}
         self._links: WeakValueDictionary[Path, _Link] = WeakValueDictionary()
+        self._linking = Lock()
 
     @classmethod
     def make(cls, root: str | os.PathLike[str]) -> Self:
@@ -167,9 +168,10 @@ class LocalOwnedDirectory(LocalDirectory):
         return self._opened(full, descriptor)
 
     def _opened(self, path: Path, descriptor: int) -> LocalOwnedFile:
-        link = self._links.get(path)
-        if link is None:
-            link = self._links[path] = _Link()
+        with self._linking:
+            link = self._links.get(path)
+            if link is None:
+                link = self._links[path] = _Link()
         return LocalOwnedFile(path, descriptor, os.fstat(descriptor), link)
 
     def truncate(self, path: str, size: int) -> None:
@@ -198,7 +200,8 @@ class LocalOwnedDirectory(LocalDirectory):
 
         They know before it goes: another thread may be syncing the file at this moment.
         """
-        link = self._links.pop(path, None)
+        with self._linking:
+            link = self._links.pop(path, None)
         if link is None:
             yield
             return
@@ -207,7 +210,8 @@ class LocalOwnedDirectory(LocalDirectory):
             yield
         except BaseException:
             link.is_given_up = False
-            self._links[path] = link
+            with self._linking:
+                self._links[path] = link
             raise
 
     def remove_directory(self, path: str) -> None:

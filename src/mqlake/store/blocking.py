@@ -9,7 +9,7 @@ from threading import Condition, Event, Lock, Thread
 from time import sleep
 from typing import Self
 
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, SyncError
 from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
@@ -160,7 +160,11 @@ class BlockingMessageStore(Answers):
                 reason = str(core.failure)
                 raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from core.failure
             if not self._is_syncing:
-                self._sync()
+                try:
+                    self._sync()
+                except DiskError as error:
+                    failed = result.failed(PutStatus.UNKNOWN_ERROR, str(error))
+                    raise PutError(failed) from error
             elif not self.lock.wait(deadline - core.clock.monotonic()):
                 reason = f"not on the disk after {timeout} ms"
                 raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason))
@@ -213,7 +217,10 @@ class BlockingMessageStore(Answers):
                 with self.lock:
                     core.tick()
                     while (job := core.services.due()) is not None:
-                        self._run(job)
+                        try:
+                            self._run(job)
+                        except DiskError as error:
+                            core.fail(error)
 
     def _tick_later(self) -> None:
         last_tick = self.core.last_tick
@@ -224,12 +231,16 @@ class BlockingMessageStore(Answers):
             self.core.tick()
 
     def _run(self, job: Job) -> None:
-        """Run a job with the lock let go."""
-        failure: DiskError | None = None
+        """Run a job with the lock let go; a sync that fails is the store's failure.
+
+        Raises:
+            DiskError: the disk refused something else; the job is not done.
+        """
+        failure: SyncError | None = None
         self.lock.release()
         try:
             job.run()
-        except DiskError as error:
+        except SyncError as error:
             failure = error
         finally:
             self.lock.acquire()

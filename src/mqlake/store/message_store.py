@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
 from mqlake.dispatch.drafts import Drafts
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, SyncError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
@@ -291,14 +291,17 @@ class MessageStore(Answers):
             while self._waiting:
                 # Whoever is about to put in this round of the loop gets into this sync.
                 await asyncio.sleep(0)
-                await self._run(self.core.log.unsynced())
+                try:
+                    await self._run(self.core.log.unsynced())
+                except DiskError as error:
+                    self._release(error)  # the log may be synced later: nobody knows when
                 self.core.tick()
                 self._release()
         finally:
             self._flushing = None
 
-    def _release(self) -> None:
-        failure, flushed = self.core.failure, self.core.log.flushed
+    def _release(self, failure: DiskError | None = None) -> None:
+        failure, flushed = self.core.failure or failure, self.core.log.flushed
         while self._waiting and (failure or self._waiting[0].end <= flushed):
             future = self._waiting.popleft().future
             if future.done():
@@ -351,7 +354,10 @@ class MessageStore(Answers):
         while not await self._is_closing_after(LOOK_INTERVAL):
             self.core.tick()
             while (job := self.core.services.due()) is not None:
-                await self._run(job)
+                try:
+                    await self._run(job)
+                except DiskError as error:
+                    self.core.fail(error)
             self._release()
 
     async def _is_closing_after(self, seconds: float) -> bool:
@@ -365,14 +371,19 @@ class MessageStore(Answers):
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
 
         Raises:
-            DiskError: the disk failed.
+            DiskError: the disk refused something; the same call completes it.
         """
         await self._run(self.core.remove_topic(topic))
 
     async def _run(self, job: Job) -> None:
+        """Run a job in another thread; a sync that fails is the store's failure.
+
+        Raises:
+            DiskError: the disk refused something else; the job is not done.
+        """
         try:
             await self._loop.run_in_executor(self._disk, job.run)
-        except DiskError as error:
+        except SyncError as error:
             self.core.fail(error)
         else:
             job.done()

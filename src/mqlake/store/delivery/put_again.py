@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import DiskError, FormatError, StoreError
 from mqlake.formats import record
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.file_name import is_safe_topic
@@ -32,10 +33,18 @@ class Stored(NamedTuple):
 
 
 def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
-    """Return what a queue entry points to, None where there is no good record."""
+    """Return what a queue entry points to, None if there is no good record, or it is gone.
+
+    Raises:
+        DiskError: the log cannot be read now; the message must not be given up for that.
+    """
     try:
         data = log.read(entry.physical_offset, entry.size)
         found = record.decode(data)
+    except DiskError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        return None
     except (FormatError, StoreError):
         return None
     _, layout = record.check(data, 0, len(data), crc=False)
