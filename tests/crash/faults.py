@@ -208,7 +208,8 @@ def _continue(
     """Let the disk be well; the same store must work as if nothing had been, or say why not."""
     disk.others, disk.total = 0, 1 << 40
     start = session.opened_at if session else 0
-    if session is not None and session.is_open:
+    # A script that abandons the disk has let its process die.
+    if session is not None and session.is_open and disk.is_owned:
         lost = list(_failed_syncs(disk.trace[start:]))
         if lost:
             _check_final(session, names_only=all(isinstance(step, SyncNames) for step in lost))
