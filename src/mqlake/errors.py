@@ -4,6 +4,7 @@
     ├── FormatError        bytes that do not follow their format
     ├── StoreError         a store directory that cannot be opened, read or written as asked
     │   └── DiskError      the system refused an operation on a file: full, broken, not allowed
+    │       └── SyncError  what was written may be lost: no later success says otherwise
     └── JobError           a rebuild, verify or export that could not be carried out
 
 Damage found while reading many records is not raised: it is reported
@@ -33,6 +34,14 @@ class DiskError(StoreError):
     def __init__(self, message: str, errno: int = 0) -> None:
         super().__init__(message)
         self.errno = errno
+
+
+class SyncError(DiskError):
+    """What was written may never reach the disk: a sync failed, or somebody removed the file.
+
+    Every other `DiskError` may pass, and the same call then succeeds. This one is final: the system
+    reports a failed sync once, and may have dropped the bytes.
+    """
 
 
 class JobError(MqlakeError):

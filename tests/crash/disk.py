@@ -6,7 +6,7 @@ import errno
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import Buffer, DiskUsage
 from mqlake.storage.relative_path import check_path
@@ -52,8 +52,8 @@ class FolderNode:
 class RecordedFile:
     """A file of a `RecordedDisk`, open for reading or for writing; `WritableFile`."""
 
-    def __init__(self, disk: RecordedDisk, node: FileNode, *, writable: bool) -> None:
-        self._disk, self._node, self._writable = disk, node, writable
+    def __init__(self, disk: RecordedDisk, node: FileNode, path: str, *, writable: bool) -> None:
+        self._disk, self._node, self._path, self._writable = disk, node, path, writable
         self._size = len(node.data)
 
     @property
@@ -131,6 +131,12 @@ class RecordedFile:
     def sync(self) -> None:
         self._node.check_announced()
         self._disk.record(Sync(self._node.number))
+        self.check_linked()
+
+    def check_linked(self) -> None:
+        if not self._disk.leads_to(self._path, self._node):
+            where = self._disk.describe(self._path)
+            raise SyncError(f"{where}: the file was removed while it was in use", errno.ENOENT)
 
 
 class RecordedDisk:
@@ -147,6 +153,7 @@ class RecordedDisk:
         self.clock = clock or ManualClock()
         self.total, self.others = 1 << 40, 0
         self._owned: set[str] = set()
+        self._given_up: set[int] = set()
         content = content or Snapshot({ROOT: {}}, {})
         self._next = max([*content.folders, *content.contents]) + 1
         self._root = FolderNode(ROOT)
@@ -229,7 +236,7 @@ class RecordedDisk:
         return len(node.data) if isinstance(node, FileNode) else 0
 
     def open(self, path: str) -> RecordedFile:
-        return RecordedFile(self, self._file(path), writable=False)
+        return RecordedFile(self, self._file(path), path, writable=False)
 
     def lock_holder(self, path: str) -> int | None:
         return None
@@ -259,10 +266,10 @@ class RecordedDisk:
             self.record(MakeFile(folder.number, name, node.number))
         self._resize(node, 0)
         self._resize(node, size)
-        return RecordedFile(self, node, writable=True)
+        return RecordedFile(self, node, path, writable=True)
 
     def open_writable(self, path: str) -> RecordedFile:
-        return RecordedFile(self, self._file(path), writable=True)
+        return RecordedFile(self, self._file(path), path, writable=True)
 
     def truncate(self, path: str, size: int) -> None:
         self._resize(self._file(path), size)
@@ -302,6 +309,7 @@ class RecordedDisk:
             raise _refused(target, errno.ENOTEMPTY, "Directory not empty")
         if isinstance(there, FileNode) and isinstance(node, FolderNode):
             raise _refused(target, errno.ENOTDIR, "Not a directory")
+        self._given_up |= {node.number, *([there.number] if there else [])}
         del old_folder.names[old_name]
         new_folder.names[new_name] = node
         self.record(Rename(old_folder.number, old_name, new_folder.number, new_name))
@@ -324,6 +332,7 @@ class RecordedDisk:
         if not isinstance(node, kind):
             raise refusal
         folder, name = self._place(path)
+        self._given_up.add(node.number)
         del folder.names[name]
         self.record(Remove(folder.number, name))
 
@@ -336,6 +345,18 @@ class RecordedDisk:
     def usage(self) -> DiskUsage:
         used = sum(len(node.data) for _, node in self._walk(self._root, ""))
         return DiskUsage(self.total, max(0, self.total - self.others - used))
+
+    def leads_to(self, path: str, node: FileNode) -> bool:
+        """Say whether a path leads to a file, or no longer does because this tree's owner said so.
+
+        What a `bystander` removes is removed by somebody else.
+        """
+        return node.number in self._given_up or self._find(path) is node
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether somebody holds a lock."""
+        return bool(self._owned)
 
     # Paths
 

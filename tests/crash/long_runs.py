@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.crash import faults
+from tests.crash.faults import Ending
 from tests.crash.faulty import Fault
 from tests.crash.fleet import workers
 from tests.crash.kill import Kills
@@ -22,18 +23,24 @@ from tests.reliability import PATH, machine, versions, write_section
 
 KILLS = 200
 FLUSHES = ("SYNC_FLUSH", "ASYNC_FLUSH")
+_VIOLATED = "violated"
 
 
 @dataclass
 class FaultTally:
-    """What came of refusing each operation: runs by fault, and what was violated."""
+    """What came of refusing each operation: runs by fault and ending, and what was violated."""
 
-    runs: Counter[str] = field(default_factory=Counter)
+    runs: Counter[tuple[str, str]] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
     def add(self, other: FaultTally) -> None:
         self.runs += other.runs
         self.violations += other.violations
+
+    def count(self, fault: Fault, ending: Ending | None = None) -> int:
+        """Return how many runs a fault had, all or those that ended in one way."""
+        endings = [ending.value] if ending else [_VIOLATED, *(each.value for each in Ending)]
+        return sum(self.runs[fault.name, each] for each in endings)
 
 
 def every_fault(name: str) -> FaultTally:
@@ -44,10 +51,13 @@ def every_fault(name: str) -> FaultTally:
         while has_failed:
             at += 1
             try:
-                has_failed = faults.run(WORKLOADS[name], fault, at).has_failed
+                done = faults.run(WORKLOADS[name], fault, at)
+                has_failed, ending = done.has_failed, done.ending.value if done.ending else ""
             except Exception as error:  # noqa: BLE001 (whatever it is, it is what we look for)
+                ending = _VIOLATED
                 tally.violations.append(f"{name}, {fault.name} at {at}: {error}")
-            tally.runs[fault.name] += has_failed
+            if has_failed:
+                tally.runs[fault.name, ending] += 1
     return tally
 
 
@@ -87,9 +97,18 @@ def _fault_lines(tally: FaultTally, seconds: float) -> Iterator[str]:
     yield (
         "Written by `python -m tests.crash --nightly`. Each of the workloads above runs once for"
         " each of its operations that a fault concerns, which then fails, alone or with all after"
-        " it. The put fails, what was dispatched can still be read, a failed sync ends all puts;"
-        " and whether the process is then killed or the power cut, on a disk that is well again"
-        " the store has everything that it acknowledged."
+        " it: writing, taking room, creating files and directories, renaming, removing, syncing,"
+        " opening, mapping, reading, listing, locking. The put fails, what was dispatched can still"
+        " be read, a failed sync ends all puts; and whether the process is then killed or the power"
+        " cut, on a disk that is well again the store has everything that it acknowledged."
+    )
+    yield ""
+    yield (
+        "The same running store is tried, too. Once the disk is well, it must take messages at the"
+        " next put, dispatch and serve them, do all that falls due within a minute, stop cleanly,"
+        " and be whole. Only a failed sync is final: then each put must be refused with that"
+        " reason, and the stop must fail. If the store was not open when the workload ended, for"
+        " example because the fault kept it from starting, it is started in the same process."
     )
     yield ""
     counted = f"{tally.runs.total():,} faults over {len(WORKLOADS)} workloads"
@@ -98,10 +117,17 @@ def _fault_lines(tally: FaultTally, seconds: float) -> Iterator[str]:
     yield ""
     yield f"{seconds / 60:.1f} minutes on {machine()}. {versions()}."
     yield ""
-    yield "| fault | runs |"
-    yield "| --- | ---: |"
-    for name, count in tally.runs.items():
-        yield f"| {name.replace('_', ' ').lower()} | {count:,} |"
+    yield (
+        "| fault | operations that fail | runs | "
+        + " | ".join(each.value for each in Ending)
+        + " |"
+    )
+    yield "| --- | --- | ---: |" + " ---: |" * len(Ending)
+    for fault in Fault:
+        counts = [tally.count(fault), *(tally.count(fault, ending) for ending in Ending)]
+        cells = " | ".join(f"{count:,}" for count in counts)
+        name = fault.name.replace("_", " ").lower()
+        yield f"| {name} | {', '.join(sorted(fault.kinds))} | {cells} |"
     yield from _violation_lines(tally.violations)
 
 

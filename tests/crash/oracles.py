@@ -137,6 +137,8 @@ def check_delays(store: OwnedStore, log: Log) -> None:
             level = found.record.queue_id + 1
             if found.record.queue_offset < (store.config.delay_offsets.get(level) or 0):
                 message = found.record.properties[REAL_TOPIC], found.record.body
+                if message[0] == SCHEDULE_TOPIC:
+                    continue  # put there by hand, and delivered where it was
                 require(message in delivered, f"level {level}: {found.record.queue_offset} is lost")
 
 

@@ -174,12 +174,19 @@ class Session:
             self._serve()
 
     def _serve(self) -> None:
-        while (job := self.do(self.store.services.due)) is not None:
-            job.run()
-            self.do(job.done)
+        while self.start_due():
+            pass
         self.tick()
         flushed = self.store.log.flushed
         self._keep({at: found for at, found in self._acknowledged.items() if at < flushed})
+
+    def start_due(self) -> bool:
+        """Let the store do one thing that is due; say whether there may be more."""
+        job = self.do(self.store.services.due)
+        if job is not None:
+            job.run()
+            self.do(job.done)
+        return job is not None
 
     def checkpoint(self) -> None:
         """Sync everything and move the checkpoint."""

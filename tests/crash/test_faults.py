@@ -5,26 +5,29 @@ from __future__ import annotations
 import pytest
 
 from tests.crash import faults
+from tests.crash.faults import Ending
 from tests.crash.faulty import Fault
 from tests.crash.workloads import WORKLOADS
 
 NAMES = (
     "put", "put-synced", "put-many", "batch", "group-commit", "big-messages", "roll-synced",
     "queue-roll", "index-roll", "everything-rolls", "checkpoints", "restart", "kill-synced",
-    "consumer-offsets", "retention", "delayed", "transactions",
+    "consumer-offsets", "retention", "delayed", "timers", "transactions", "by-the-clock",
 )  # fmt: skip
-EVERY = 7
+EVERY = 13
 """One operation in so many."""
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_faults(name: str) -> None:
-    workload, failed = WORKLOADS[name], 0
+    workload, endings = WORKLOADS[name], list[Ending | None]()
     for number, fault in enumerate(Fault):
         at = 1 + number % EVERY
-        while faults.run(workload, fault, at).has_failed:
-            failed, at = failed + 1, at + EVERY
-    assert failed > len(Fault)
+        while (done := faults.run(workload, fault, at)).has_failed:
+            endings.append(done.ending)
+            at += EVERY
+    assert len(endings) > len(Fault)
+    assert {*endings} == {*Ending}
 
 
 @pytest.mark.parametrize(

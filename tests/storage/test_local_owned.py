@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import LOCK_NAME
 
@@ -186,3 +187,109 @@ def test_one_owner_at_a_time(directory: LocalOwnedDirectory) -> None:
         pass
     with directory.own(LOCK_NAME):
         assert directory.exists(LOCK_NAME)
+
+
+@pytest.mark.parametrize("how", ["file", "directory", "moved", "replaced"])
+def test_a_file_that_somebody_else_removes_can_no_longer_be_synced(
+    how: str, directory: LocalOwnedDirectory
+) -> None:
+    directory.make_directory("d")
+    file, path = directory.create("d/a", 10), directory.root / "d"
+    file.write(0, b"1")
+    file.sync()
+    if how == "file":
+        (path / "a").unlink()
+    elif how == "directory":
+        shutil.rmtree(path)
+    elif how == "moved":
+        path.rename(directory.root / "e")
+    else:
+        (path / "b").write_bytes(bytes(10))
+        (path / "b").replace(path / "a")
+    file.write(0, b"2")
+    word = "replaced" if how == "replaced" else "removed"
+    for look in (file.check_linked, file.sync, file.sync):
+        with pytest.raises(SyncError, match=f"d/a: the file was {word} while it was in use"):
+            look()
+    assert file.read(0, 1) == b"2"
+
+
+def test_what_this_directory_removes_or_replaces_can_be_synced(
+    directory: LocalOwnedDirectory,
+) -> None:
+    removed, replaced, other = (directory.create(name, 10) for name in "abc")
+    again = directory.open_writable("a")
+    directory.remove("a")
+    directory.replace("c", "b")
+    for file in (removed, again, replaced, other):
+        file.sync()
+    anew = directory.create("a", 10)
+    removed.sync()
+    (directory.root / "a").unlink()
+    with pytest.raises(SyncError):
+        anew.sync()
+
+
+def test_a_removal_that_fails_changes_nothing(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = directory.create("a", 10)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(DiskError, match="not permitted"):
+        directory.remove("a")
+    monkeypatch.undo()
+    file.sync()
+    (directory.root / "a").unlink()
+    with pytest.raises(SyncError):
+        file.sync()
+
+
+def test_a_file_that_cannot_have_its_size_is_not_left_behind(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "ftruncate", full)
+    with pytest.raises(DiskError, match="No space left"):
+        directory.create("a", 10)
+    assert directory.names("") == []
+
+
+def test_only_a_failed_sync_is_a_sync_error(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.open
+
+    def none_left(path: object, flags: int, *rest: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "open", none_left)
+    for act in (lambda: directory.sync_directory(""), lambda: directory.open("a")):
+        with pytest.raises(DiskError, match="Too many open files") as refused:
+            act()
+        assert refused.value.errno == errno.EMFILE
+        assert not isinstance(refused.value, SyncError)
+    monkeypatch.setattr(os, "open", whole)
+    directory.sync_directory("")
+
+
+def test_a_descriptor_is_closed_once(
+    directory: LocalOwnedDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, whole, closed = directory.create("a", 10), os.close, list[int]()
+
+    def close(descriptor: int) -> None:
+        closed.append(descriptor)
+        whole(descriptor)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "close", close)
+    file.close()
+    file.close()
+    monkeypatch.undo()
+    assert len(closed) == 1

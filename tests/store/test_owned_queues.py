@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.errors import FormatError
+from mqlake.errors import DiskError, FormatError, SyncError
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, QueueEntry
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.queues.owned_queue import MOST_BLANKS
 from mqlake.store.queues.owned_queues import OwnedQueues
 from tests.crash.disk import RecordedDisk
+from tests.crash.faulty import Fault, FaultyDisk
 from tests.crash.trace import Sync, SyncNames
 
 PER_FILE = 5
@@ -179,3 +180,77 @@ def test_a_topic_that_is_no_name_gets_no_directory(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="not usable"):
         make(tmp_path).append("../T", 0, 0, entries(0, 1))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.NO_DESCRIPTOR, Fault.FULL, Fault.INPUT_OUTPUT])
+def test_a_file_that_could_not_be_made_is_made_by_the_same_call(fault: Fault) -> None:
+    counted = FaultyDisk(fault, at=-1)
+    OwnedQueues(counted, PER_FILE * 20).append("T", 0, 0, entries(0, 7))
+    for at in range(1, counted.operations + 1):
+        disk = FaultyDisk(fault, at)
+        queues = OwnedQueues(disk, PER_FILE * 20)
+        with pytest.raises(DiskError):
+            queues.append("T", 0, 0, entries(0, 7))
+        queues.append("T", 0, 0, entries(0, 7))
+        assert entries(0, 7) == bytes(queues.entries("T", 0, 0, 7))
+        queues.sync()
+
+
+def test_what_could_not_be_opened_is_synced_the_next_time() -> None:
+    disk = FaultyDisk(Fault.NO_DESCRIPTOR, at=-1)
+    queues = OwnedQueues(disk, PER_FILE * 20)
+    queues.append("T", 0, 0, entries(0, 7))
+    disk.fail_next(Fault.NO_DESCRIPTOR)
+    with pytest.raises(DiskError) as refused:
+        queues.sync()
+    assert not isinstance(refused.value, SyncError)
+    before = len(disk.trace)
+    queues.sync()
+    synced = disk.trace[before:]
+    assert sum(isinstance(step, Sync) for step in synced) == 2
+    assert sum(isinstance(step, SyncNames) for step in synced) == 4
+    before = len(disk.trace)
+    queues.sync()
+    assert disk.trace[before:] == []
+
+
+def test_what_is_written_while_a_sync_runs_is_synced_by_the_next() -> None:
+    disk = RecordedDisk()
+    queues = OwnedQueues(disk, PER_FILE * 20)
+    queues.append("T", 0, 0, entries(0, 2))
+    first = queues.pending_sync()
+    queues.append("T", 0, 2, entries(2, 3))
+    first.complete()
+    assert len(queues.pending_sync().files) == 1
+
+
+def test_a_file_that_cannot_be_removed_stays_to_be_synced() -> None:
+    disk = FaultyDisk(Fault.INPUT_OUTPUT, at=-1)
+    queues = OwnedQueues(disk, PER_FILE * 20)
+    queues.append("T", 0, 0, entries(0, 7))
+    disk.fail_next(Fault.INPUT_OUTPUT)
+    with pytest.raises(DiskError):
+        queues.trim(1 << 40)
+    assert len(queues.pending_sync().files) == 2
+    assert queues.trim(1 << 40) == 1
+    assert len(queues.pending_sync().files) == 1
+
+
+def test_a_closed_file_that_somebody_removed_fails_the_sync() -> None:
+    disk = RecordedDisk()
+    queues = OwnedQueues(disk, PER_FILE * 20)
+    queues.append("T", 0, 0, entries(0, 7))
+    queues.close()
+    (gone, *_) = disk.names("consumequeue/T/0")
+    disk.bystander().remove(f"consumequeue/T/0/{gone}")
+    with pytest.raises(SyncError, match="somebody removed it"):
+        queues.sync()
+
+
+def test_a_closed_file_that_was_trimmed_meanwhile_does_not() -> None:
+    queues = OwnedQueues(RecordedDisk(), PER_FILE * 20)
+    queues.append("T", 0, 0, entries(0, 7))
+    queues.close()
+    pending = queues.pending_sync()
+    assert queues.trim(1 << 40) == 1
+    pending.complete()

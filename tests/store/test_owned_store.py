@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import checkpoint
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
@@ -151,7 +151,7 @@ def test_a_failed_sync_ends_all_puts_and_no_read(monkeypatch: pytest.MonkeyPatch
     pending = store.log.unsynced()
 
     def broken() -> None:
-        raise DiskError("commitlog: Input/output error", 5)
+        raise SyncError("commitlog: Input/output error", 5)
 
     for file in pending.files:
         monkeypatch.setattr(type(file), "sync", lambda _: broken())

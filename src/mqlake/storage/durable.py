@@ -68,13 +68,23 @@ def replace_file(
 
 def _keep(directory: OwnedDirectory, path: str, backup: str) -> None:
     # Copied, not renamed: there is never a moment without `path`.
-    old = directory.open(path)
-    try:
-        content = old.read(0, old.size)
-    finally:
-        old.close()
+    content = _read(directory, path)
+    if content is None:
+        return
     _write_whole(directory, f"{backup}.tmp", content)
     directory.replace(f"{backup}.tmp", backup)
+
+
+def _read(directory: OwnedDirectory, path: str) -> bytes | None:
+    """Return what is in a file, None if the disk cannot read it: the older backup is better."""
+    try:
+        old = directory.open(path)
+        try:
+            return old.read(0, old.size)
+        finally:
+            old.close()
+    except DiskError:
+        return None
 
 
 def _write_whole(directory: OwnedDirectory, path: str, data: bytes) -> None:

@@ -7,10 +7,10 @@ import mmap
 import os
 import stat
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.storage import owner_lock
 from mqlake.storage.protocol import Buffer, ReadableFile
 from mqlake.storage.relative_path import check_path
@@ -78,8 +78,11 @@ class LocalFile:
         # The mapping goes when the last view of it does.
         self._view = None
         if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            descriptor, self._descriptor = self._descriptor, -1
+            # The descriptor is gone even if the system reports an error, and its number may be
+            # another file's a moment later. Only `sync` says whether bytes are on the disk.
+            with suppress(OSError):
+                os.close(descriptor)
 
     def __del__(self) -> None:
         self.close()
@@ -108,10 +111,14 @@ class LocalDirectory:
                 return []
 
     def is_directory(self, path: str) -> bool:
-        return self._path(path).is_dir()
+        full = self._path(path)
+        with _one_line(full):
+            return full.is_dir()
 
     def exists(self, path: str) -> bool:
-        return self._path(path).exists()
+        full = self._path(path)
+        with _one_line(full):
+            return full.exists()
 
     def size(self, path: str) -> int:
         full = self._path(path)
@@ -142,6 +149,7 @@ class LocalDirectory:
 def _one_line(path: object) -> Generator[None]:
     try:
         yield
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise StoreError(f"{path}: {reason}") from error
+    except OSError as error:
+        raise DiskError(f"{path}: {error.strerror or error}", error.errno or 0) from error
+    except ValueError as error:  # a mapping of more bytes than the file has
+        raise StoreError(f"{path}: {error}") from error

@@ -7,12 +7,13 @@ import mmap
 import os
 import shutil
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Self
+from weakref import WeakValueDictionary
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.local import LocalDirectory, LocalFile
 from mqlake.storage.owner_lock import OwnerLock
 from mqlake.storage.protocol import Buffer, DiskUsage
@@ -21,18 +22,29 @@ from mqlake.storage.protocol import Buffer, DiskUsage
 _RESERVE_STEP = 16 << 20
 
 
+class _Link:
+    """A name that leads to a file, shared by all who have the file open under it."""
+
+    __slots__ = ("__weakref__", "is_given_up")
+
+    def __init__(self) -> None:
+        self.is_given_up = False
+        """Whether this process itself removed or replaced the name."""
+
+
 class LocalOwnedFile(LocalFile):
     """A file of fixed size, written by position or through its mapping.
 
     `sync` may run in any thread, beside everything but `close`; the rest is for one thread.
     """
 
-    def __init__(self, path: Path, descriptor: int, size: int) -> None:
-        super().__init__(path, descriptor, size)
+    def __init__(self, path: Path, descriptor: int, status: os.stat_result, link: _Link) -> None:
+        super().__init__(path, descriptor, status.st_size)
+        self._identity, self._link = (status.st_dev, status.st_ino), link
         self._mapping: memoryview | None = None
         self._reserved: set[int] = set()
         self._syncing = Lock()
-        self._failure: DiskError | None = None
+        self._failure: SyncError | None = None
 
     def write(self, offset: int, data: bytes | Buffer) -> None:
         source = memoryview(data).cast("B")
@@ -78,12 +90,29 @@ class LocalOwnedFile(LocalFile):
         with self._syncing:
             if self._failure is None:
                 try:
-                    with disk_errors(self._path):
+                    with sync_errors(self._path):
                         _sync_data(self._descriptor)
-                except DiskError as error:
+                    self.check_linked()
+                except SyncError as error:
                     self._failure = error
             if self._failure is not None:
-                raise DiskError(str(self._failure), self._failure.errno) from self._failure
+                raise SyncError(str(self._failure), self._failure.errno) from self._failure
+
+    def check_linked(self) -> None:
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 (at every sync: half the time)
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        except OSError:  # the path cannot be looked at, which does not mean that the file is gone
+            return
+        else:
+            found = (status.st_dev, status.st_ino)
+        if found != self._identity and not self._link.is_given_up:
+            raise SyncError(
+                f"{self._path}: the file was {'replaced' if found else 'removed'} while it was in"
+                " use, so that messages may be lost; restore it and start again",
+                errno.ENOENT,
+            )
 
     def close(self) -> None:
         self._mapping = None
@@ -96,7 +125,9 @@ class LocalOwnedDirectory(LocalDirectory):
     def __init__(self, root: str | os.PathLike[str]) -> None:
         super().__init__(root)
         self._syncing = Lock()
-        self._failures: dict[str, DiskError] = {}
+        self._failures: dict[str, SyncError] = {}
+        self._links: WeakValueDictionary[Path, _Link] = WeakValueDictionary()
+        self._linking = Lock()
 
     @classmethod
     def make(cls, root: str | os.PathLike[str]) -> Self:
@@ -125,14 +156,23 @@ class LocalOwnedDirectory(LocalDirectory):
                 os.ftruncate(descriptor, size)
             except BaseException:
                 os.close(descriptor)
+                with suppress(OSError):
+                    full.unlink()  # nobody is to find a file of another size
                 raise
-        return LocalOwnedFile(full, descriptor, size)
+        return self._opened(full, descriptor)
 
     def open_writable(self, path: str) -> LocalOwnedFile:
         full = self._path(path)
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        return LocalOwnedFile(full, descriptor, os.fstat(descriptor).st_size)
+        return self._opened(full, descriptor)
+
+    def _opened(self, path: Path, descriptor: int) -> LocalOwnedFile:
+        with self._linking:
+            link = self._links.get(path)
+            if link is None:
+                link = self._links[path] = _Link()
+        return LocalOwnedFile(path, descriptor, os.fstat(descriptor), link)
 
     def truncate(self, path: str, size: int) -> None:
         full = self._path(path)
@@ -146,13 +186,33 @@ class LocalOwnedDirectory(LocalDirectory):
 
     def replace(self, source: str, target: str) -> None:
         old, new = self._path(source), self._path(target)
-        with disk_errors(old):
+        with disk_errors(old), self._giving_up(old), self._giving_up(new):
             old.replace(new)
 
     def remove(self, path: str) -> None:
         full = self._path(path)
-        with disk_errors(full):
+        with disk_errors(full), self._giving_up(full):
             full.unlink(missing_ok=True)
+
+    @contextmanager
+    def _giving_up(self, path: Path) -> Generator[None]:
+        """Let those who have a file open know that its name goes because this process wants so.
+
+        They know before it goes: another thread may be syncing the file at this moment.
+        """
+        with self._linking:
+            link = self._links.pop(path, None)
+        if link is None:
+            yield
+            return
+        link.is_given_up = True
+        try:
+            yield
+        except BaseException:
+            link.is_given_up = False
+            with self._linking:
+                self._links[path] = link
+            raise
 
     def remove_directory(self, path: str) -> None:
         full = self._path(path)
@@ -168,16 +228,16 @@ class LocalOwnedDirectory(LocalDirectory):
             if (failure := self._failures.get(path)) is None:
                 failure = self._sync_names(path)
         if failure is not None:
-            raise DiskError(str(failure), failure.errno) from failure
+            raise SyncError(str(failure), failure.errno) from failure
 
-    def _sync_names(self, path: str) -> DiskError | None:
+    def _sync_names(self, path: str) -> SyncError | None:
         full = self._path(path)
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            with disk_errors(full):
+            with sync_errors(full):
                 os.fsync(descriptor)
-        except DiskError as error:
+        except SyncError as error:
             return self._failures.setdefault(path, error)
         finally:
             os.close(descriptor)
@@ -208,8 +268,24 @@ def disk_errors(path: object) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        hint = "; free some room" if error.errno == errno.ENOSPC else ""
-        raise DiskError(f"{path}: {reason}{hint}", error.errno or 0) from error
+        raise DiskError(_reason(path, error), error.errno or 0) from error
     except ValueError as error:  # a mapping of more bytes than the file has
         raise DiskError(f"{path}: {error}") from error
+
+
+@contextmanager
+def sync_errors(path: object) -> Generator[None]:
+    """Turn a sync that the system refuses into a `SyncError`, which is final.
+
+    Raises:
+        SyncError: one line: the file and the reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise SyncError(_reason(path, error), error.errno or 0) from error
+
+
+def _reason(path: object, error: OSError) -> str:
+    hint = "; free some room" if error.errno == errno.ENOSPC else ""
+    return f"{path}: {error.strerror or error}{hint}"

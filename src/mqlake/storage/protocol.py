@@ -126,8 +126,18 @@ class WritableFile(ReadableFile, Protocol):
         """Return once everything written before the call is on the disk. May run in any thread.
 
         Raises:
-            DiskError: the disk failed; what was written since the last sync may be lost, and a
-                later success does not say otherwise.
+            SyncError: the disk failed, or as `check_linked`; what was written since the last sync
+                may be lost, and a later success does not say otherwise.
+        """
+        ...
+
+    def check_linked(self) -> None:
+        """Make sure that the file's path still leads to this file. May run in any thread.
+
+        A file that its own directory removed or replaced (`OwnedDirectory`) passes.
+
+        Raises:
+            SyncError: somebody else removed, moved or replaced it: what is written goes nowhere.
         """
         ...
 
@@ -197,7 +207,8 @@ class OwnedDirectory(Directory, Protocol):
         """Return once the names in a directory are on the disk.
 
         Raises:
-            DiskError: the disk failed, now or at any sync of this directory before.
+            SyncError: the disk failed, now or at any sync of this directory before.
+            DiskError: the directory cannot be opened; the same call may succeed later.
         """
         ...
 

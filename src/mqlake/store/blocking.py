@@ -10,7 +10,7 @@ from threading import Condition, Event, Lock, Thread
 from time import sleep
 from typing import Self
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import StoreError, SyncError
 from mqlake.formats.record import Record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
@@ -243,12 +243,16 @@ class BlockingMessageStore(Answers):
             self.core.tick()
 
     def _run(self, job: Job) -> None:
-        """Run a job with the lock let go."""
-        failure: DiskError | None = None
+        """Run a job with the lock let go; a sync that fails is the store's failure.
+
+        Raises:
+            DiskError: the disk refused something else; the job is not done.
+        """
+        failure: SyncError | None = None
         self.lock.release()
         try:
             job.run()
-        except DiskError as error:
+        except SyncError as error:
             failure = error
         finally:
             self.lock.acquire()

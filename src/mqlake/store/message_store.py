@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
 from mqlake.dispatch.drafts import Drafts
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import StoreError, SyncError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
@@ -408,17 +408,22 @@ class MessageStore(Answers):
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
 
         Raises:
-            StoreError: the disk failed.
+            StoreError: a sync failed, now or before.
+            DiskError: the disk refused something else; the same call completes it.
         """
         await self._run(self.core.remove_topic(topic))
         if self.core.failure is not None:
             raise self.core.failure
 
     async def _run(self, job: Job) -> None:
-        """Run a job in another thread; a disk that fails is the store's failure."""
+        """Run a job in another thread; a sync that fails is the store's failure.
+
+        Raises:
+            DiskError: the disk refused something else; the job is not done.
+        """
         try:
             await self._loop.run_in_executor(self._disk, self._run_in_thread, job)
-        except DiskError as error:
+        except SyncError as error:
             self.core.fail(error)
         else:
             job.done()
@@ -426,7 +431,7 @@ class MessageStore(Answers):
     def _run_in_thread(self, job: Job) -> None:
         try:
             job.run()
-        except DiskError as error:
+        except SyncError as error:
             # Whoever waits for the job may have been cancelled: the failure counts all the same.
             self._loop.call_soon_threadsafe(self.core.fail, error)
             raise

@@ -8,13 +8,13 @@ Upstream: `DefaultMessageStore`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
@@ -41,6 +41,9 @@ from mqlake.store.settings import FlushDiskType, StoreSettings
 # Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
 # under load a longer tick costs less a message.
 _LONGEST_TICK = 4
+
+# Milliseconds between looks whether somebody removed files of the store.
+_LINKS_INTERVAL = 1000
 
 _PAGE = 4096
 
@@ -273,15 +276,22 @@ class OwnedStore:
     # Durability
 
     def fail(self, error: StoreError) -> None:
-        """Take no more messages until the store is opened again, for this reason."""
-        self.failure = self.failure or error
+        """Take no more messages until the store is opened again, for this reason.
+
+        Of what the disk refuses, only a `SyncError` is one: after any other error, whoever met it
+        tries again.
+        """
+        if self.failure is None:
+            _log.error("the store takes no more messages until it is opened again: %s", error)
+            self.failure = error
         self._update_writable()
 
     def sync_log(self) -> None:
         """Return once every message is on the disk and dispatched.
 
         Raises:
-            DiskError: the disk failed; the store takes no more messages.
+            SyncError: the disk failed; the store takes no more messages.
+            DiskError: the disk refused something; the same call may succeed later.
         """
         self._complete(self.log.unsynced())
         self.tick()
@@ -290,7 +300,7 @@ class OwnedStore:
         """Return once all files, and a checkpoint that says so, are on the disk.
 
         Raises:
-            DiskError: the disk failed; the store takes no more messages.
+            DiskError: as `sync_log`.
         """
         self._complete(self._pending_checkpoint())
 
@@ -300,7 +310,7 @@ class OwnedStore:
         Once what is returned has run, nothing derives the queues again after a crash.
 
         Raises:
-            DiskError: the disk failed.
+            DiskError: the disk refused something; the same call completes it.
         """
         self.tick()
         self.queues.remove_topic(topic)
@@ -314,16 +324,20 @@ class OwnedStore:
             raise self.failure
         try:
             job.run()
-        except DiskError as error:
+        except SyncError as error:
             self.fail(error)
             raise
         job.done()
 
     def _pending_checkpoint(self) -> PendingCheckpoint:
-        self._last_checkpoint = self.clock.monotonic()
-        self._entries_in_checkpoint = self.dispatcher.entries
+        now, entries = self.clock.monotonic(), self.dispatcher.entries
+
+        def note() -> None:
+            self._last_checkpoint, self._entries_in_checkpoint = now, entries
+
         parts = [self.log.unsynced(), self.queues.pending_sync(), self.index.pending_sync()]
-        return PendingCheckpoint(parts, self._checkpoint, reached(self.dispatcher, self.index))
+        upto = reached(self.dispatcher, self.index)
+        return PendingCheckpoint(parts, self._checkpoint, upto, note)
 
     # By the clock
 
@@ -332,6 +346,7 @@ class OwnedStore:
         return [
             self.flush_service,
             Service(settings.flush_interval_consume_queue, self._derived_flush, "checkpoint"),
+            Service(_LINKS_INTERVAL, self._check_links, "links"),
             *self.retention.services(),
             *self.scheduled.services(),
             *self.timers.services(),
@@ -351,6 +366,15 @@ class OwnedStore:
             return None
         self._last_flush = now
         return self.log.unsynced()
+
+    def _check_links(self) -> None:
+        """Fail if somebody removed files that are written: what is put then would be lost."""
+        try:
+            self.log.check_linked()
+            self.queues.check_linked()
+            self.index.check_linked()
+        except SyncError as error:
+            self.fail(error)
 
     def _derived_flush(self) -> Job | None:
         """Sync what was derived, once there are enough new entries, or they have waited long."""
@@ -418,12 +442,13 @@ class PendingCheckpoint:
     parts: Sequence[PendingSync]
     file: CheckpointFile
     reached: Reached
+    note: Callable[[], None]
 
     def run(self) -> None:
         """Wait for the disk, in any thread.
 
         Raises:
-            DiskError: the disk failed; the checkpoint is as it was.
+            DiskError: the disk failed; the checkpoint is as it was, or damaged.
         """
         for part in self.parts:
             part.run()
@@ -433,3 +458,4 @@ class PendingCheckpoint:
         """Note in the store's thread that all of it is durable."""
         for part in self.parts:
             part.done()
+        self.note()

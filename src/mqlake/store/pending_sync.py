@@ -31,7 +31,8 @@ class PendingSync:
     """Files and directories whose changes up to now are to reach the disk.
 
     Three steps: made in the store's thread; `run` in any thread, while the store goes on;
-    `done` in the store's thread again, and only if `run` raised nothing.
+    `done` in the store's thread again, and only if `run` raised nothing. Whatever is not done stays
+    to be synced: unless `run` raised a `SyncError`, the next one that is made covers it too.
 
     Attributes:
         directory: the tree that the directories are in.
@@ -49,7 +50,8 @@ class PendingSync:
         """Wait for the disk.
 
         Raises:
-            DiskError: the disk failed; none of this may be taken as durable, now or later.
+            SyncError: the disk failed; none of this may be taken as durable, now or later.
+            DiskError: a file or a directory could not be opened; none of this is durable yet.
         """
         _for_each(_sync, self.files)
         _for_each(self._sync_names, self.directories)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from mqlake.errors import DiskError
+from mqlake.errors import SyncError
 from mqlake.storage.clock import Clock
 
 TICK = 0.001
@@ -113,7 +113,7 @@ class Service:
 
 
 class ServiceJob:
-    """A service's job: what it raises is the service's failure, except a `DiskError` of `run`."""
+    """A service's job: what it raises is the service's failure, except a `SyncError` of `run`."""
 
     def __init__(self, service: Service, job: Job) -> None:
         self.service, self.job = service, job
@@ -123,11 +123,11 @@ class ServiceJob:
         """Run the job, in any thread.
 
         Raises:
-            DiskError: the disk failed, which is final.
+            SyncError: what was written may be lost, which is final.
         """
         try:
             self.job.run()
-        except DiskError:
+        except SyncError:
             raise
         except Exception as error:  # noqa: BLE001 (`done` counts and logs it)
             self._error = error

@@ -72,12 +72,14 @@ class HalfQueue:
         end = self._queues.max_offset(OP_TOPIC, self.queue_id)
         while self._ops_read < end:
             start = max(self._ops_read, self._queues.min_offset(OP_TOPIC, self.queue_id))
-            self._ops_read = min(start + _OPS_A_READ, end)
-            count = self._ops_read - start
-            for queue_offset, stored in self._records(OP_TOPIC, start, count):
+            stop = min(start + _OPS_A_READ, end)
+            for queue_offset, stored in self._records(OP_TOPIC, start, stop - start):
                 ended = self._before(stored.record) if stored else []
                 self.ended.update(ended)
                 self._ops.append(_Op(queue_offset, self.end, ended))
+                # Step by step: those that the disk cannot read now are read by the next call.
+                self._ops_read = queue_offset + 1
+            self._ops_read = stop
 
     def skip_removed(self) -> None:
         """Go over halves that retention removed."""

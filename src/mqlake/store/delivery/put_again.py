@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import DiskError, FormatError, StoreError
 from mqlake.formats import record
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.file_name import is_safe_topic
@@ -45,10 +46,18 @@ def read_stored(data: bytes | memoryview) -> Stored | None:
 
 
 def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
-    """Return what a queue entry points to, None if that is not a good record."""
+    """Return what a queue entry points to, None if that is not a good record, or it is gone.
+
+    Raises:
+        DiskError: the log cannot be read now; the message must not be given up for that.
+    """
     try:
         stored = read_stored(log.read(entry.physical_offset, entry.size))
-    except (FormatError, StoreError):
+    except DiskError as error:
+        if error.errno != errno.ENOENT:
+            raise
+        return None
+    except StoreError:
         return None
     is_there = stored is not None and stored.record.physical_offset == entry.physical_offset
     return stored if is_there else None

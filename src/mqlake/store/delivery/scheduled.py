@@ -136,18 +136,21 @@ class ScheduledMessages:
 
     def _deliver(self, level: int, now: int, most: int) -> int:
         count = size = 0
+        entries = self._entries(level, most)
         first = self._next[level - 1]
-        for entry in self._entries(level, most):
-            if size > _MOST_BYTES or not self._is_due(level, entry, now):
-                break
-            is_done = self._deliver_one(level, entry)
-            if is_done is None:
-                break
-            self._next[level - 1] += 1
-            count += is_done
-            size += entry.size
-        if first != self._next[level - 1]:
-            self._delivered[level - 1].add(self._log.end, self._next[level - 1])
+        try:
+            for entry in entries:
+                if size > _MOST_BYTES or not self._is_due(level, entry, now):
+                    break
+                is_done = self._deliver_one(level, entry)
+                if is_done is None:
+                    break
+                self._next[level - 1] += 1
+                count += is_done
+                size += entry.size
+        finally:  # also if the disk cannot read the next one
+            if first != self._next[level - 1]:
+                self._delivered[level - 1].add(self._log.end, self._next[level - 1])
         return count
 
     def _deliver_one(self, level: int, entry: QueueEntry) -> bool | None:

@@ -117,10 +117,12 @@ class TimerMessages:
         self._take_in()
         if not self._is_caught_up:
             return 0
-        now = self._clock.milliseconds()
-        count = self._deliver(now, most)
-        if count or self._read != before:
-            self._note(now)
+        now, waiting = self._clock.milliseconds(), self._wheel.count
+        try:
+            count = self._deliver(now, most)
+        finally:  # also if the disk cannot read the next one
+            if self._wheel.count != waiting or self._read != before:
+                self._note(now)
         if self.behind == 0:
             self.delivered_before = self._done_before(now)
         return count

@@ -278,15 +278,17 @@ class Transactions:
         asked: list[CheckBack] = []
         self._is_behind = False
         half_topic = self._config.topics.get(HALF_TOPIC)
-        for queue_id in range(max(1, half_topic.read_queue_nums if half_topic else 1)):
-            queue = self._half_queue(queue_id)
-            queue.read_ops()
-            queue.skip_removed()
-            self._is_behind |= self._walk(queue, most, asked)
-            queue.forget_done()
-        if self.on_check is not None:
-            for question in asked:
-                self.on_check(question)
+        try:
+            for queue_id in range(max(1, half_topic.read_queue_nums if half_topic else 1)):
+                queue = self._half_queue(queue_id)
+                queue.read_ops()
+                queue.skip_removed()
+                self._is_behind |= self._walk(queue, most, asked)
+                queue.forget_done()
+        finally:  # also if the disk cannot read the next half: these were put again
+            if self.on_check is not None:
+                for question in asked:
+                    self.on_check(question)
 
     def _walk(self, queue: HalfQueue, most: int, asked: list[CheckBack]) -> bool:
         end = queue.end

@@ -106,14 +106,14 @@ class Dispatcher:
         while self.position < limit:
             step = self._steps.step(self.position, limit)
             self.take(step)
+            start, self.position = self.position, step.end
             if step.fault is not Fault.GOOD:
                 raise StoreError(
                     f"the log has no record at physical offset {step.end}:"
                     f" {FAULT_REASONS[step.fault]}"
                 )
-            if step.end == self.position and step.batch is None:
+            if step.end == start and step.batch is None:
                 break  # a file's end, behind which there is no next file yet
-            self.position = step.end
         return self.count - count
 
     def read(self, start: int, limit: int) -> Step:
@@ -197,8 +197,11 @@ class Dispatcher:
             offsets = records["physical_offset"][owners]
             skip = index_skip if index_skip and int(offsets[0]) == index_from else 0
             times = records["store_timestamp"][owners]
+            is_last = int(owners[-1]) == len(records) - 1
             if skip < len(keys):
-                index.insert(keys["hash"][skip:], offsets[skip:], times[skip:])
-            if int(owners[-1]) == len(records) - 1:
+                # One call, which does all or nothing: it is made again if the disk refuses it.
+                index.insert(keys["hash"][skip:], offsets[skip:], times[skip:], is_last=is_last)
+                return
+            if is_last:
                 return
         index.take_record()

@@ -72,8 +72,13 @@ class OwnedIndex:
         self._last: OwnedIndexFile | None = None
         # Made, because the last one will not take all that is to be inserted.
         self._next: list[OwnedIndexFile] = []
-        self._dirty: list[OwnedIndexFile] = []
-        self._has_new_names = False
+        # A file to come for whose slots the disk has had no room yet.
+        self._unready: OwnedIndexFile | None = None
+        # To be synced, and the number of the last sync that was begun when they were changed last.
+        # They stay here until a sync that covers them has succeeded.
+        self._dirty: dict[OwnedIndexFile, int] = {}
+        self._syncs = 0
+        self._names_changed = self._names_synced = 0
         self._full_until = 0
         self._before = _EMPTY
 
@@ -96,7 +101,7 @@ class OwnedIndex:
         """
         self._old_names, self._old, self._last = names, old, last
         self._before, self._full_until = before, full_until
-        self._has_new_names = self._directory.is_directory(DIRECTORY)
+        self._names_changed += self._directory.is_directory(DIRECTORY)
         if last is not None:
             self._mark(last)
 
@@ -109,21 +114,25 @@ class OwnedIndex:
             DiskError: the disk refused it.
         """
         if self._last is None or self._last.room <= 0:
-            self._make_next()
+            if not self._next:
+                self._make_next()
             self._roll()
 
-    def insert(self, hashes: Ints, offsets: Longs, timestamps: Longs) -> None:
+    def insert(
+        self, hashes: Ints, offsets: Longs, timestamps: Longs, *, is_last: bool = True
+    ) -> None:
         """Insert the keys of records, in the log's order.
 
         Args:
             hashes: i4[n], not negative.
             offsets: i8[n], physical offsets of the records.
             timestamps: i8[n], store timestamps of the records, in milliseconds.
+            is_last: if not, a record without keys follows, as for `take_record`.
 
         Raises:
             DiskError: no room on the disk; nothing was inserted.
         """
-        self._make_room(len(hashes))
+        self._make_room(len(hashes), spare=not is_last)
         while True:
             assert self._last is not None
             count = self._last.insert(hashes, offsets, timestamps)
@@ -132,9 +141,15 @@ class OwnedIndex:
                 break
             self._roll()
             hashes, offsets, timestamps = hashes[count:], offsets[count:], timestamps[count:]
+        if not is_last:
+            self.take_record()
 
-    def _make_room(self, count: int) -> None:
-        """Make files, and room on the disk, for so many entries, before the first is inserted."""
+    def _make_room(self, count: int, *, spare: bool) -> None:
+        """Make files, and room on the disk, for so many entries, before the first is inserted.
+
+        Args:
+            spare: whether the last file is to have room for one more.
+        """
         if self._last is None:
             self._make_next()
             self._roll()
@@ -142,29 +157,33 @@ class OwnedIndex:
         for file in (self._last, *self._next):
             file.reserve(max(0, count))
             count -= file.room
-        while count > 0:
+        while count > 0 or (spare and count == 0):
             self._make_next().reserve(count)
             count -= self._next[-1].room
 
     def _make_next(self) -> OwnedIndexFile:
         """Make a file to come; its header is completed when it becomes the last."""
+        file = self._unready = self._unready or self._create()
+        file.reserve(0)
+        self._unready = None
+        self._next.append(file)
+        return file
+
+    def _create(self) -> OwnedIndexFile:
         if not self._directory.is_directory(DIRECTORY):
             self._directory.make_directory(DIRECTORY)
-            self._has_new_names = True
+            self._names_changed += 1
         name = self._new_name()
-        path = f"{DIRECTORY}/{name}"
         size = index_file.file_size(self._sizes.slots, self._sizes.max_entries)
-        self._has_new_names = True
-        file = OwnedIndexFile(name, self._directory.create(path, size), self._sizes, _EMPTY)
+        self._names_changed += 1
+        file = self._directory.create(f"{DIRECTORY}/{name}", size)
         try:
-            file.reserve(0)
+            return OwnedIndexFile(name, file, self._sizes, _EMPTY)
         except DiskError:
             file.close()
             with suppress(DiskError):
-                self._directory.remove(path)
+                self._directory.remove(f"{DIRECTORY}/{name}")
             raise
-        self._next.append(file)
-        return file
 
     def _new_name(self) -> str:
         """Return the local time, as RocketMQ does; later than all names there are."""
@@ -193,8 +212,7 @@ class OwnedIndex:
         self._mark(self._last)
 
     def _mark(self, file: OwnedIndexFile) -> None:
-        if file not in self._dirty:
-            self._dirty.append(file)
+        self._dirty[file] = self._syncs
 
     # Read, trim
 
@@ -228,7 +246,7 @@ class OwnedIndex:
         count = 0
         while self._old and self._old[0].header.end_physical_offset < min_physical_offset:
             self._directory.remove(self._old[0].path)
-            self._has_new_names = True
+            self._names_changed += 1
             self._old_names.remove(self._old.pop(0).name)
             count += 1
         return count
@@ -242,16 +260,28 @@ class OwnedIndex:
 
     def pending_sync(self) -> PendingSync:
         """Return what makes all entries up to now durable, and the names of their files."""
-        dirty, self._dirty = self._dirty, []
-        names = [DIRECTORY, ""] if self._has_new_names else []
-        self._has_new_names = False
+        dirty, names_changed = list(self._dirty), self._names_changed
+        self._syncs = number = self._syncs + 1
+        names = [DIRECTORY, ""] if names_changed != self._names_synced else []
 
         def done() -> None:
+            self._names_synced = max(self._names_synced, names_changed)
             for file in dirty:
-                if file is not self._last and file not in self._dirty:
-                    file.close()
+                if self._dirty.get(file, number) < number:
+                    del self._dirty[file]
+                    # A full one is not closed: another sync may be running. It goes with its last
+                    # user.
 
         return PendingSync(self._directory, [file.file for file in dirty], names, done)
+
+    def check_linked(self) -> None:
+        """Make sure that nobody removed a file of the index.
+
+        Raises:
+            SyncError: somebody did.
+        """
+        if self._last is not None:
+            self._last.file.check_linked()
 
     def sync(self) -> None:
         """Return once all entries, and the names of their files, are on the disk.
@@ -262,11 +292,13 @@ class OwnedIndex:
         self.pending_sync().complete()
 
     def close(self) -> None:
-        """Let go of all files, and remove those made ahead."""
-        for file in self._next:
+        """Let go of all files, and remove those made ahead, which the next start does else."""
+        for file in (*self._next, *([self._unready] if self._unready else [])):
             file.close()
-            self._directory.remove(f"{DIRECTORY}/{file.name}")
+            with suppress(DiskError):
+                self._directory.remove(f"{DIRECTORY}/{file.name}")
         self._next.clear()
+        self._unready = None
         if self._last is not None:
             self._last.close()
             self._last = None

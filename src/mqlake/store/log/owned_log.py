@@ -5,10 +5,11 @@ Upstream: `CommitLog`, `MappedFileQueue`, `AllocateMappedFileService`.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 
-from mqlake.errors import DiskError, StoreError
+from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
@@ -209,6 +210,23 @@ class OwnedCommitLog(CommitLog):
         directories += [""] if self._is_directory_new else []
         return PendingSync(self._owned, [file for _, file in written], directories, done)
 
+    def check_linked(self) -> None:
+        """Make sure that nobody removed a file of the log.
+
+        Raises:
+            SyncError: somebody did.
+        """
+        if self._file is not None:
+            self._file.check_linked()
+        gone = {segment.name for segment in self._segments}.difference(self._owned.names(DIRECTORY))
+        if gone:
+            path = self._owned.describe(f"{DIRECTORY}/{min(gone)}")
+            raise SyncError(
+                f"{path}: the file was removed while it was in use: its messages are lost; restore"
+                " it and start again",
+                errno.ENOENT,
+            )
+
     def sync(self) -> None:
         """Return once everything up to `end` is on the disk.
 
@@ -337,7 +355,8 @@ class OwnedCommitLog(CommitLog):
         if self._prepared is not None:
             self._prepared = None
             base = self._base + len(self._buffer)
-            self._owned.remove(f"{DIRECTORY}/{segment_name(base)}")
+            with suppress(DiskError):  # the next start removes it else
+                self._owned.remove(f"{DIRECTORY}/{segment_name(base)}")
         self._writing.clear()
         self._file, self._buffer, self._room_end = None, memoryview(b""), 0
         self._limit = 0

@@ -6,13 +6,14 @@ readable when the broker deletes it afterwards.
 
 from __future__ import annotations
 
+import errno
 from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import DiskError, FormatError, StoreError
 from mqlake.formats import record
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import parse_segment_name
@@ -158,8 +159,12 @@ def _segments(directory: Directory) -> Iterator[Segment]:
         if base is not None:
             try:
                 size = directory.size(f"{DIRECTORY}/{name}")
-            except StoreError:
+            except DiskError as error:
+                if error.errno != errno.ENOENT:
+                    raise  # it is there: a log without it would lose its messages
                 continue  # deleted since it was listed
+            except StoreError:
+                continue
             if base + size <= _MOST_OFFSET:
                 yield Segment(name, base, base + size)
 

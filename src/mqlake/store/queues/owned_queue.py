@@ -5,9 +5,10 @@ Upstream: `ConsumeQueue`, `MappedFileQueue`.
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.file_name import check_topic_name, segment_name
@@ -109,15 +110,21 @@ class OwnedQueue:
             self.write(first + share // ENTRY_SIZE, memoryview(entries)[share:])
             return
         if base != self._last_base:
-            self._last_base, self._last_path = base, self.file_path(base)
             if base not in self.bases:
                 self._files.make_file(self, base)
+            # Only now: a file that could not be made is made by the next write.
+            self._last_base, self._last_path = base, self.file_path(base)
         self._files.write(self._last_path, at - base, entries)
 
     # Read
 
     def read(self, start: int, count: int) -> bytes | memoryview:
-        """Return the entries of `count` queue offsets from `start` on, fewer at the end."""
+        """Return the entries of `count` queue offsets from `start` on, fewer at the end.
+
+        Raises:
+            DiskError: the system refused it; the same call may succeed later.
+            StoreError: the file of an entry is gone.
+        """
         start = max(start, self.first)
         stop = min(start + count, self.end)
         parts: list[memoryview] = []
@@ -136,7 +143,12 @@ class OwnedQueue:
             return memoryview(b"")
         path = self._last_path if base == self._last_base else self.file_path(base)
         length = min(stop * ENTRY_SIZE, base + size) - at
-        data = self._files.file(path).view()[at - base : at - base + length]
+        try:
+            data = self._files.file(path).view()[at - base : at - base + length]
+        except DiskError as error:
+            if error.errno != errno.ENOENT:
+                raise  # it is there, so this must not look as if its entries were not
+            return memoryview(b"")
         return data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]
 
     def entry(self, queue_offset: int) -> QueueEntry | None:

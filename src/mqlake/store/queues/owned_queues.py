@@ -9,7 +9,7 @@ import errno
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, SyncError
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.file_name import parse_segment_name
 from mqlake.storage.durable import parent
@@ -38,9 +38,11 @@ class OwnedQueues:
         self._directory = directory
         self._queues: dict[tuple[str, int], OwnedQueue] = {}
         self._open: OrderedDict[str, WritableFile] = OrderedDict()
-        self._dirty: dict[str, None] = {}
-        self._new_names: dict[str, None] = {}
-        self._syncing: set[WritableFile] = set()
+        # To be synced, and the number of the last sync that was begun when they were changed last.
+        # They stay here until a sync that covers them has succeeded.
+        self._dirty: dict[str, int] = {}
+        self._new_names: dict[str, int] = {}
+        self._syncs = 0
         self._most_open = _most_open()
         self.end_before: Callable[[OwnedQueue, int], int] | None = None
         """During recovery: finds where a queue ends whose first message behind is given. Names of
@@ -131,9 +133,9 @@ class OwnedQueues:
         for queue in queues:
             for base in list(queue.bases):
                 queue.remove_file(base)
+            queue.forget()  # even if what follows fails: no file is left that says where it ends
             self._directory.remove_directory(queue.path)
             self._new_names.pop(queue.path, None)
-            queue.forget()
         if queues:
             path = parent(queues[0].path)
             self._directory.remove_directory(path)
@@ -152,7 +154,7 @@ class OwnedQueues:
         if file.size != self.file_size:
             file.close()
             self._directory.truncate(path, self.file_size)
-            self._dirty[path] = None
+            self._dirty[path] = self._syncs
             self._note_names(parent(path))
             file = self._directory.open_writable(path)
         self._keep(path, file)
@@ -160,8 +162,8 @@ class OwnedQueues:
 
     def write(self, path: str, at: int, data: bytes | Buffer) -> None:
         """Write bytes of a file, which then has to be synced."""
+        self._dirty[path] = self._syncs  # even if it fails: some of it may have been written
         self.file(path).write(at, data)
-        self._dirty[path] = None
         if self.end_before is not None:
             self._note_names(path.rpartition("/")[0])
 
@@ -173,56 +175,69 @@ class OwnedQueues:
         self._keep(path, self._directory.create(path, self.file_size))
         queue.bases.append(base)
         queue.bases.sort()
-        self._dirty[path] = None
-        self._new_names[queue.path] = None
+        self._dirty[path] = self._new_names[queue.path] = self._syncs
 
     def remove_file(self, queue: OwnedQueue, base: int) -> None:
         """Remove a file of a queue; whoever has it open can still read it."""
         path = queue.file_path(base)
-        self._dirty.pop(path, None)
-        file = self._open.pop(path, None)
-        if file is not None and file not in self._syncing:
-            file.close()
-        self._directory.remove(path)
-        self._new_names[queue.path] = None
+        # Before it goes: a sync that finds it gone asks here whether it ought to be there.
+        changed = self._dirty.pop(path, None)
+        try:
+            self._directory.remove(path)
+        except DiskError:
+            if changed is not None:
+                self._dirty[path] = changed
+            raise
+        self._open.pop(path, None)
+        self._new_names[queue.path] = self._syncs
 
     def _note_names(self, path: str) -> None:
         """Note that the names of a directory, and its own, have to be synced."""
         while path:
-            self._new_names[path] = None
+            self._new_names[path] = self._syncs
             path = parent(path)
-        self._new_names[""] = None
+        self._new_names[""] = self._syncs
 
     def _make_directories(self, path: str) -> None:
         if path and not self._directory.is_directory(path):
             self._make_directories(parent(path))
             self._directory.make_directory(path)
-            self._new_names[parent(path)] = None
+            self._new_names[parent(path)] = self._syncs
 
     def _keep(self, path: str, file: WritableFile) -> None:
         self._open[path] = file
         if len(self._open) > self._most_open:
-            _, oldest = self._open.popitem(last=False)
-            if oldest not in self._syncing:
-                oldest.close()
+            # Not closed: a sync may be running. It goes with its last user.
+            self._open.popitem(last=False)
 
     # Sync
 
     def pending_sync(self) -> PendingSync:
         """Return what makes all entries up to now durable, and the names of their files."""
-        files = [self._open.get(path) or _ClosedFile(self._directory, path) for path in self._dirty]
-        held = {file for file in files if not isinstance(file, _ClosedFile)}
+        files = [self._open.get(path) or self._closed_file(path) for path in self._dirty]
         # The deepest first: a name is worth nothing before what it leads to is there.
         names = sorted(self._new_names, key=lambda path: -path.count("/"))
-        self._dirty, self._new_names = {}, {}
-        self._syncing |= held
+        self._syncs = number = self._syncs + 1
 
         def done() -> None:
-            self._syncing -= held
-            for file in held.difference(self._open.values()):
-                file.close()
+            self._dirty = _later(self._dirty, number)
+            self._new_names = _later(self._new_names, number)
 
         return PendingSync(self._directory, files, names, done)
+
+    def _closed_file(self, path: str) -> _ClosedFile:
+        return _ClosedFile(self._directory, path, lambda: path in self._dirty)
+
+    def check_linked(self) -> None:
+        """Make sure that nobody removed the file that was used last.
+
+        The others are looked at when they are synced.
+
+        Raises:
+            SyncError: somebody did.
+        """
+        if self._open:
+            self._open[next(reversed(self._open))].check_linked()
 
     def sync(self) -> None:
         """Return once all entries, and the names of their files, are on the disk.
@@ -249,19 +264,34 @@ def _most_open() -> int:
     return _MOST_OPEN if soft < 0 else max(16, min(_MOST_OPEN, soft // _SHARE_OF_DESCRIPTORS))
 
 
-class _ClosedFile:
-    """A file that is opened only while it is synced."""
+def _later(changes: dict[str, int], sync: int) -> dict[str, int]:
+    """Return the changes that a sync does not cover."""
+    return {path: begun for path, begun in changes.items() if begun >= sync}
 
-    def __init__(self, directory: OwnedDirectory, path: str) -> None:
-        self._directory, self._path = directory, path
+
+class _ClosedFile:
+    """A file that is opened only while it is synced.
+
+    Args:
+        is_kept: says, in any thread, whether the store has not removed the file.
+    """
+
+    def __init__(self, directory: OwnedDirectory, path: str, is_kept: Callable[[], bool]) -> None:
+        self._directory, self._path, self._is_kept = directory, path, is_kept
 
     def sync(self) -> None:
         try:
             file = self._directory.open_writable(self._path)
         except DiskError as error:
-            if error.errno == errno.ENOENT:  # trimmed meanwhile
-                return
-            raise
+            if error.errno != errno.ENOENT:
+                raise
+            if self._is_kept():
+                raise SyncError(
+                    f"{error}: somebody removed it while it was in use; restart the store, which"
+                    " derives it from the log again",
+                    errno.ENOENT,
+                ) from error
+            return  # trimmed meanwhile
         try:
             file.sync()
         finally:

@@ -15,7 +15,7 @@ from mqlake.dispatch.decode import decode
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.queue_read import AT, FAULT, QUEUE_OFFSET, SIZE, Limits, Part, Wanted
 from mqlake.dispatch.verdict import MORE, OTHER
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.log.segments import CommitLog
@@ -92,6 +92,8 @@ class QueueReading:
             try:
                 # A file at a time: where one is gone, the others are still there.
                 entries = queues.entries(topic, queue_id, at, min(most, in_file))
+            except DiskError:
+                raise  # it is there: whoever reads must not go on behind it
             except StoreError:
                 entries = b""
             if not entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mqlake.errors import StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
 from mqlake.store.log.scan import Head, head_of
@@ -41,6 +41,8 @@ class LiveQueue:
             count = min(most, end - start, in_file)
             try:
                 data = self._queues.entries(self.topic, self.queue_id, start, count)
+            except DiskError:
+                raise
             except StoreError:
                 data = b""
             for at in range(0, len(data), ENTRY_SIZE):

@@ -62,13 +62,15 @@ class CheckpointFile:
         self.dialect = Dialect.V5_5
         self.position = 0
         self._directory = directory
+        # What the file holds, as far as that is known.
         self._data = read_file(directory, CHECKPOINT_NAME, checkpoint.SIZE) or b""
+        self._is_whole = len(self._data) == checkpoint.SIZE
         try:
             self.found = checkpoint.decode(self._data)
             self.resume: ResumePoint | None = checkpoint.decode_resume(self._data)
             self.checksummed = checkpoint.decode_checksummed(self._data)
         except FormatError:
-            self._data = b""
+            self._data, self._is_whole = b"", False
 
     def write(self, reached: Reached, *, is_clean_stop: bool = False) -> None:
         """Say how far the store is. Returns once that is on the disk; all it says must be.
@@ -129,10 +131,12 @@ class CheckpointFile:
         data = checkpoint.encode(fields, self.dialect, resume, checksummed)
         if data == self._data:
             return
-        if len(self._data) != checkpoint.SIZE:
-            file = create_file(self._directory, CHECKPOINT_NAME, checkpoint.SIZE)
-        else:
+        if self._is_whole:
             file = self._directory.open_writable(CHECKPOINT_NAME)
+        else:
+            file = create_file(self._directory, CHECKPOINT_NAME, checkpoint.SIZE)
+            self._is_whole = True
+        self._data = b""  # a write that fails may have been done in part
         try:
             file.write(0, data)
             file.sync()

@@ -129,21 +129,11 @@ class Retention:
         """Remove the next file of the log that goes, if one does.
 
         What points into it goes once that is on the disk: what is returned has run. Until then no
-        other file goes, since a power cut must leave no gap, and the same is returned again.
+        other file goes: a power cut must leave no gap. Where the disk refused to be asked, it is
+        asked again.
         """
-        if self._start != self._log.min_offset:
-            return self._removal()  # the one before did not reach the disk
-        if not self._waiting:
+        if self._start == self._log.min_offset and not self._remove_file():
             return None
-        try:
-            self._log.remove_first()
-        except DiskError as error:
-            self._waiting, self.warnings = 0, [*self.warnings, str(error)]
-            return None
-        self._waiting -= 1
-        return self._removal()
-
-    def _removal(self) -> PendingSync:
         start = self._log.min_offset
 
         def done() -> None:
@@ -151,6 +141,17 @@ class Retention:
             self._trim()
 
         return PendingSync(self._directory, directories=[DIRECTORY], done=done)
+
+    def _remove_file(self) -> bool:
+        if not self._waiting:
+            return False
+        try:
+            self._log.remove_first()
+        except DiskError as error:
+            self._waiting, self.warnings = 0, [*self.warnings, str(error)]
+            return False
+        self._waiting -= 1
+        return True
 
     def _files(self) -> list[LogFile]:
         return [
