@@ -97,6 +97,7 @@ class LocalOwnedDirectory(LocalDirectory):
         super().__init__(root)
         self._syncing = Lock()
         self._failures: dict[str, DiskError] = {}
+        self._lock: OwnerLock | None = None
 
     @classmethod
     def make(cls, root: str | os.PathLike[str]) -> Self:
@@ -115,10 +116,21 @@ class LocalOwnedDirectory(LocalDirectory):
         return cls(path)
 
     def own(self, name: str) -> AbstractContextManager[object]:
-        return OwnerLock(self._root, name)
+        self._lock = OwnerLock(self._root, name)
+        return self._lock
+
+    def _changing(self, path: str) -> Path:
+        """Return the path of what is to be changed.
+
+        Raises:
+            StoreError: a parent process owns the directory.
+        """
+        if self._lock is not None:
+            self._lock.check()
+        return self._path(path)
 
     def create(self, path: str, size: int) -> LocalOwnedFile:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
@@ -129,33 +141,33 @@ class LocalOwnedDirectory(LocalDirectory):
         return LocalOwnedFile(full, descriptor, size)
 
     def open_writable(self, path: str) -> LocalOwnedFile:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         return LocalOwnedFile(full, descriptor, os.fstat(descriptor).st_size)
 
     def truncate(self, path: str, size: int) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             os.truncate(full, size)
 
     def make_directory(self, path: str) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             full.mkdir(exist_ok=True)
 
     def replace(self, source: str, target: str) -> None:
-        old, new = self._path(source), self._path(target)
+        old, new = self._changing(source), self._changing(target)
         with disk_errors(old):
             old.replace(new)
 
     def remove(self, path: str) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             full.unlink(missing_ok=True)
 
     def remove_directory(self, path: str) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             try:
                 full.rmdir()

@@ -16,6 +16,7 @@ from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.storage.clock import Clock, SystemClock
+from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.appender import Appender
@@ -62,6 +63,7 @@ class OwnedStore:
         services: what is done by the clock.
         last_tick: when it was dispatched last, milliseconds.
         answer_if_busy: `Appender.answer_if_busy`.
+        fork_guard: refuses in a forked child everything that changes a file.
         failure: why nothing more is taken, once the disk failed to keep what it had taken.
     """
 
@@ -108,6 +110,12 @@ class OwnedStore:
         self._entries_in_checkpoint = self.dispatcher.entries
         self._held = ExitStack()
         self.services = Services(clock, self._services())
+        self.fork_guard = ForkGuard(directory.describe(), self._enter_child)
+
+    def _enter_child(self) -> None:
+        """Do nothing more in a forked child: the parent goes on writing these files."""
+        self._appender.shut_down(self.fork_guard.reason)
+        self.services = Services(self.clock, [])
 
     @classmethod
     def open(
@@ -190,7 +198,8 @@ class OwnedStore:
         return count
 
     def _tick_if_late(self) -> None:
-        if self.clock.milliseconds() - self.last_tick > _LONGEST_TICK:
+        is_late = self.clock.milliseconds() - self.last_tick > _LONGEST_TICK
+        if is_late and not self.fork_guard.is_child:
             self.tick()
 
     @property
@@ -205,7 +214,11 @@ class OwnedStore:
         """Dispatch everything that may be read.
 
         Where the disk refuses, the store takes no messages until a later tick succeeds.
+
+        Raises:
+            StoreError: this process is a child, forked since the store was opened.
         """
+        self.fork_guard.check()
         self.last_tick = self.clock.milliseconds()
         try:
             self.log.prepare_next()
@@ -262,6 +275,7 @@ class OwnedStore:
         return self._pending_checkpoint()
 
     def _complete(self, job: Job) -> None:
+        self.fork_guard.check()
         if self.failure is not None:
             raise self.failure
         try:
@@ -319,7 +333,10 @@ class OwnedStore:
 
         Raises:
             DiskError: the disk failed, now or before; the next start recovers.
+            StoreError: this process is a child, forked since the store was opened: the directory
+                stays the parent's.
         """
+        self.fork_guard.check()
         self._appender.shut_down()
         self.reads.arrivals.close()
         with self._held:
@@ -339,6 +356,7 @@ class OwnedStore:
 
     def abandon(self) -> None:
         """Let go of the directory as it is; the next start recovers."""
+        self.fork_guard.check()
         self._appender.shut_down()
         self.reads.arrivals.close()
         with self._held:
