@@ -25,6 +25,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
         batch_topics: topics whose queues are of another kind, and not looked at.
         index: the index files, oldest first.
         undispatched_from: physical offset from which on the broker may not have dispatched.
+        is_live: a broker is writing.
     """
 
     store: str
@@ -34,6 +35,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
     batch_topics: frozenset[str]
     index: list[IndexPlan]
     undispatched_from: int
+    is_live: bool
 
 
 class VerifyPart(msgspec.Struct, frozen=True):
@@ -52,7 +54,7 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
     """Scan the splits of a job, and compare."""
     store = LocalDirectory(job.store)
     log = CommitLog(store)
-    queues = RunCheck(store, log, job.undispatched_from)
+    queues = RunCheck(store, log, job.undispatched_from, is_writing=job.is_live)
     keys = KeyCheck(store, log, job.index, job.undispatched_from)
     scanned: list[Scanned] = []
     records = damaged = 0
