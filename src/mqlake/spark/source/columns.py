@@ -60,6 +60,9 @@ _TYPES = {
     ),
 }
 
+# Milliseconds: the years 1 to 9999.
+_FIRST_TIME, _LAST_TIME = -62_135_596_800_000, 253_402_300_799_999
+
 
 def column_type(name: str) -> str:
     """Return a column's type as Spark's SQL writes it."""
@@ -152,8 +155,25 @@ def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:
             arrays.append(_constant(broker_name, len(batch.records)))
         else:
             column = made.column(made.schema.get_field_index(field.name))
-            arrays.append(column if column.type == field.type else column.cast(field.type))
+            arrays.append(column if column.type == field.type else _cast(column, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(column: Any, wanted: Any) -> Any:
+    """Return a column in another type; times that Python and Spark do not have are the nearest.
+
+    A client may send any 64 bits as the time of a message's birth.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_timestamp(column.type):
+        times = column.cast(pa.int64())
+        bounds = pc.min_max(times).as_py()
+        if len(times) and not _FIRST_TIME <= bounds["min"] <= bounds["max"] <= _LAST_TIME:
+            times = pc.max_element_wise(_FIRST_TIME, pc.min_element_wise(_LAST_TIME, times))
+            column = times.cast(column.type)
+    return column.cast(wanted)
 
 
 def _constant(text: str | None, count: int) -> Any:
