@@ -164,15 +164,13 @@ def _cast(column: Any, wanted: Any) -> Any:
 
     A client may send any 64 bits as the time of a message's birth.
     """
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if pa.types.is_timestamp(column.type):
-        times = column.cast(pa.int64())
-        bounds = pc.min_max(times).as_py()
-        if len(times) and not _FIRST_TIME <= bounds["min"] <= bounds["max"] <= _LAST_TIME:
-            times = pc.max_element_wise(_FIRST_TIME, pc.min_element_wise(_LAST_TIME, times))
-            column = times.cast(column.type)
+        times = column.cast(pa.int64()).to_numpy()
+        if len(times) and (times.min() < _FIRST_TIME or times.max() > _LAST_TIME):
+            column = pa.array(np.clip(times, _FIRST_TIME, _LAST_TIME)).cast(column.type)
     return column.cast(wanted)
 
 
