@@ -60,8 +60,9 @@ _TYPES = {
     ),
 }
 
-# Milliseconds: the years 1 to 9999.
-_FIRST_TIME, _LAST_TIME = -62_135_596_800_000, 253_402_300_799_999
+# Milliseconds: 0001-01-03 and the end of 9999-12-29. Python has the years 1 to 9999, in local time,
+# and looks a day further when it converts one.
+_FIRST_TIME, _LAST_TIME = -62_135_424_000_000, 253_402_127_999_999
 
 
 def column_type(name: str) -> str:
