@@ -50,11 +50,19 @@ class IndexPlan(msgspec.Struct, frozen=True):
 
 
 class IndexFileJob(msgspec.Struct, frozen=True):
-    """One index file to be checked in itself."""
+    """One index file to be checked in itself.
+
+    `is_growing`: a broker is adding entries; those that the plan counts stay as they are.
+    """
 
     store: str
     plan: IndexPlan
     header: IndexHeader
+    is_growing: bool = False
+
+    def of_live_store(self) -> IndexFileJob:
+        """Return the job for a file to which a broker is adding entries."""
+        return msgspec.structs.replace(self, is_growing=True)
 
 
 class IndexFileCheck(msgspec.Struct, frozen=True):
@@ -89,11 +97,14 @@ def check_index_file(job: IndexFileJob) -> IndexFileCheck:
     if links.wrong_links:
         at = index_file.entry_at(plan.slots, links.first_wrong_link)
         report(at, ENTRY_SIZE, f"{links.wrong_links} links are wrong, this the first")
-    if links.wrong_slots:
-        at = index_file.HEADER_SIZE + links.first_wrong_slot * index_file.SLOT_SIZE
-        reason = f"{links.wrong_slots} slots do not lead to their last entry, this the first"
+    wrong_slots, first_wrong_slot = links.wrong_slots, links.first_wrong_slot
+    if wrong_slots and job.is_growing:
+        wrong_slots, first_wrong_slot = _wrong_slots(file.view(), plan)
+    if wrong_slots:
+        at = index_file.HEADER_SIZE + first_wrong_slot * index_file.SLOT_SIZE
+        reason = f"{wrong_slots} slots do not lead to their last entry, this the first"
         report(at, index_file.SLOT_SIZE, reason)
-    if links.used_slots != header.slot_count:
+    if links.used_slots != header.slot_count and not job.is_growing:
         reason = f"the header counts {header.slot_count} slots in use, there are {links.used_slots}"
         report(0, index_file.HEADER_SIZE, reason)
     offsets = _entries(file.view(), plan)["physical_offset"]
@@ -102,16 +113,36 @@ def check_index_file(job: IndexFileJob) -> IndexFileCheck:
         at = index_file.entry_at(plan.slots, int(falls[0]) + 2)
         report(at, ENTRY_SIZE, f"{len(falls)} entries are not in the log's order, this the first")
     log = CommitLog(store)
-    if reason := _header_fault(log, header, offsets):
+    if reason := _header_fault(log, header, offsets, is_growing=job.is_growing):
         report(0, index_file.HEADER_SIZE, reason)
     log.close()
     return IndexFileCheck(msgspec.structs.replace(plan, ordered=not len(falls)), damage)
 
 
-def _header_fault(log: CommitLog, header: IndexHeader, offsets: NDArray[np.int64]) -> str | None:
+def _wrong_slots(view: memoryview, plan: IndexPlan) -> tuple[int, int]:
+    """Return how many slots of a growing file are wrong, and which first.
+
+    A slot that leads to an entry beyond those that are planned is right: it was changed since.
+    """
+    entries, end = _entries(view, plan), index_file.HEADER_SIZE + plan.slots * index_file.SLOT_SIZE
+    expected = np.zeros(plan.slots, np.int64)
+    # Where a slot comes twice, the later number stays.
+    hashes = entries["hash"].astype(np.int64)
+    expected[hashes % plan.slots] = np.arange(1, 1 + len(hashes))
+    slots = np.frombuffer(view[index_file.HEADER_SIZE : end], ">i4").astype(np.int64)
+    wrong = np.flatnonzero((slots != expected) & (slots <= plan.entries))
+    return len(wrong), int(wrong[0]) if len(wrong) else 0
+
+
+def _header_fault(
+    log: CommitLog, header: IndexHeader, offsets: NDArray[np.int64], *, is_growing: bool
+) -> str | None:
     if not len(offsets):
         return None
     first, last = int(offsets[0]), int(offsets[-1])
+    if is_growing:
+        # Its end was read while the broker moved it.
+        header = header._replace(end_physical_offset=last)
     if (header.begin_physical_offset, header.end_physical_offset) != (first, last):
         return (
             f"the header covers {header.begin_physical_offset} … {header.end_physical_offset},"
@@ -120,7 +151,7 @@ def _header_fault(log: CommitLog, header: IndexHeader, offsets: NDArray[np.int64
     for name, offset, stated in (
         ("begin", first, header.begin_timestamp),
         ("end", last, header.end_timestamp),
-    ):
+    )[: 1 if is_growing else 2]:
         head = head_at(log, offset)
         if head is not None and head.store_timestamp != stated:
             return f"the header's {name} timestamp is {stated}, its record's {head.store_timestamp}"

@@ -29,13 +29,16 @@ _ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">
 class RunCheck:
     """Compare the entries that records should have with those that the files hold.
 
-    `undispatched_from`: physical offset from which on a missing entry is not damage.
+    `undispatched_from`: physical offset from which on a missing entry is not damage, nor, if a
+    broker `is_writing` the entries, one that is not whole.
     """
 
-    def __init__(self, store: LocalDirectory, log: CommitLog, undispatched_from: int) -> None:
+    def __init__(
+        self, store: LocalDirectory, log: CommitLog, undispatched_from: int, *, is_writing: bool
+    ) -> None:
         self._bytes = QueueBytes(store)
         self._log = log
-        self._undispatched_from = undispatched_from
+        self._undispatched_from, self._is_writing = undispatched_from, is_writing
         self._stated: dict[Queue, Intervals] = {}
         self.findings = EntryFindings()
 
@@ -68,7 +71,9 @@ class RunCheck:
             findings.good += 1
             return
         record = f"the record at physical offset {expected.physical_offset}"
-        if actual == BLANK_ENTRY or not consume_queue.is_written(actual):
+        if self._is_writing and expected.physical_offset >= self._undispatched_from:
+            findings.undispatched += 1
+        elif actual == BLANK_ENTRY or not consume_queue.is_written(actual):
             if expected.physical_offset >= self._undispatched_from:
                 findings.undispatched += 1
             else:
@@ -145,6 +150,8 @@ def _sort_out(
     blank = entries == np.array(BLANK_ENTRY, _ENTRY)
     findings.blank += int(np.count_nonzero(blank))
     for number in bounds.sort_out(offsets, written & ~blank, findings):
+        if source.read(queue, first + number, first + number + 1) != entries[number].tobytes():
+            continue  # a broker was writing it when it was read
         place = source.place(queue, first + number)
         reason = f"no record for the entry {consume_queue.QueueEntry(*entries[number].tolist())}"
         findings.dangling.add_at(*place, ENTRY_SIZE, reason)

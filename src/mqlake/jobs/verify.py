@@ -31,6 +31,7 @@ from mqlake.jobs.findings import EntryFindings, merged
 from mqlake.jobs.intervals import Interval, Intervals
 from mqlake.jobs.log_end import damage, log_end
 from mqlake.jobs.queue_runs import Queue
+from mqlake.jobs.settled import Settled, plan_live_index, settle
 from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
 from mqlake.jobs.verify_splits import VerifyJob, VerifyPart, verify_splits
@@ -84,6 +85,8 @@ def verify(
 ) -> VerifyReport:
     """Verify a store; nothing in it is changed, and a broker may run on it.
 
+    What a running broker has not finished when the verification begins is not judged.
+
     Args:
         dialect: whose index rules hold; without it, as the store's files say.
         delay_levels: milliseconds of each delay level; no file of a store has them.
@@ -105,20 +108,27 @@ class _Verification:
         self._delay_levels = delay_levels
         self._index: list[IndexPlan] = []
         self._end = self._log.limit
+        # Before anything else is looked at.
+        self._settled: Settled | None = None
+        if source.snapshot.owner is not None:
+            self._settled = settle(source)
 
     def run(self, tasks: int | None) -> VerifyReport:
-        index_jobs, found = plan_index(self._source.directory)
+        source, settled = self._source, self._settled
+        index_jobs, found = plan_live_index(source) if settled else plan_index(source.directory)
         checks = self._engine.run(check_index_file, index_jobs, "index files")
         self._index = [check.plan for check in checks]
         found += [each for check in checks for each in check.damage]
         covered = spans(self._log)
-        parts = run_until_met(self._scan, plan(covered, self._engine.parallelism, tasks))
+        jobs = plan(covered, self._engine.parallelism, tasks)
+        if settled:
+            jobs = clip(jobs, settled.end)
+        parts = run_until_met(self._scan, jobs)
         gaps = join_gaps([part.scanned for part in parts])
-        self._end = log_end(self._log, gaps, self._source.recovery_start)
+        self._end = log_end(self._log, gaps, source.recovery_start)
+        if settled:
+            self._end = min(self._end, settled.end)
         last = max((part.last_record for part in parts), default=-1)
-        if self._source.snapshot.owner is not None:
-            # What the broker is about to write is no damage.
-            gaps = [gap for gap in gaps if gap.physical_offset < last]
         seen = _records(parts)
         if last >= self._end:
             parts = self._scan(clip(jobs_of(parts), self._end))
@@ -126,14 +136,18 @@ class _Verification:
         queue_entries.merge(merged(part.queue_entries for part in parts))
         index_entries = self._check_index_rest(parts)
         index_entries.merge(merged(part.index_entries for part in parts))
+        if settled:
+            # They are of records that came after what was settled.
+            queue_entries.stale = index_entries.stale = 0
         torn = [record for part in parts for record in part.torn]
-        found = damage(self._log, gaps, last) + list(_torn_damage(self._log, torn)) + found
+        of_log = damage(self._log, gaps, last) + list(_torn_damage(self._log, torn))
+        found = (settled.before_end(of_log) if settled else of_log) + found
         for finding in (*queue_entries.faults, *index_entries.faults):
             found += finding.examples
         return VerifyReport(
-            store=self._source.path,
+            store=source.path,
             ok=not found,
-            dialect=self._source.snapshot.detected.dialect,
+            dialect=source.snapshot.detected.dialect,
             log_end=self._end,
             bytes_scanned=sum(span.data_end - span.base for span in covered),
             records=_records(parts),
@@ -158,8 +172,9 @@ class _Verification:
                 self._delay_levels,
                 source.batch_topics,
                 self._index,
-                source.undispatched_from,
+                self._settled.dispatched if self._settled else source.undispatched_from,
                 snapshot.checksummed,
+                self._settled is not None,
             )
             for splits in jobs
         ]

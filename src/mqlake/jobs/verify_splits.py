@@ -31,6 +31,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
         index: the index files, oldest first.
         undispatched_from: physical offset from which on the broker may not have dispatched.
         checksummed: where every record has a checksum of all its bytes, None if nowhere.
+        is_live: a broker is writing.
     """
 
     store: str
@@ -41,6 +42,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
     index: list[IndexPlan]
     undispatched_from: int
     checksummed: Checksummed | None
+    is_live: bool
 
 
 class VerifyPart(msgspec.Struct, frozen=True):
@@ -64,7 +66,7 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
     """Scan the splits of a job, and compare."""
     store = LocalDirectory(job.store)
     log = CommitLog(store)
-    queues = RunCheck(store, log, job.undispatched_from)
+    queues = RunCheck(store, log, job.undispatched_from, is_writing=job.is_live)
     keys = KeyCheck(store, log, job.index, job.undispatched_from)
     rule = job.checksummed and ChecksumRule(job.checksummed)
     scanned: list[Scanned] = []

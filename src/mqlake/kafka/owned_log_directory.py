@@ -31,6 +31,7 @@ class OwnedLogDirectory:
 
     At the end of the block, partitions are closed, and the checkpoints and the mark of a clean
     stop are written, so that Kafka has nothing to recover. After an exception, there is no mark.
+    A child that is forked inside of the block may not use it, and leaves it without a change.
 
     Attributes:
         root: where it is.
@@ -66,10 +67,12 @@ class OwnedLogDirectory:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+        if kind is None:
+            self._lock.check()
         try:
             if kind is None:
                 self._close()
-            else:
+            elif not self._lock.is_child:
                 for partition in self._partitions.values():
                     partition.abandon()
         finally:
@@ -81,8 +84,10 @@ class OwnedLogDirectory:
         """Open a partition, or make it.
 
         Raises:
-            StoreError: no name for a topic, or a file that cannot be opened or written.
+            StoreError: no name for a topic, a file that cannot be opened or written, or a process
+                that was forked inside of the block.
         """
+        self._lock.check()
         key = (topic, partition)
         if not is_topic(topic) or not 0 <= partition < 1 << 31:
             raise StoreError(f"{self.root}: no partition {partition} of a topic {topic[:300]!r}")

@@ -20,6 +20,7 @@ from mqlake.kafka.segment import LogSegment
 from mqlake.kafka.segment_files import sort_files
 from mqlake.kafka.settings import Clock, LogSettings, system_clock
 from mqlake.kafka.transactions import Replay
+from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file, rename_durably
 from mqlake.storage.memory import MemoryFile
@@ -64,6 +65,7 @@ class OwnedPartition:
         self.log_start_offset = log_start_offset
         self.cut = 0
         self.removed: list[int] = []
+        self._fork_guard = ForkGuard(path)
         path.mkdir(parents=True, exist_ok=True)
         self._epochs = LeaderEpochs(self._read_epochs())
         self.segments: list[OwnedSegment] = []
@@ -111,7 +113,9 @@ class OwnedPartition:
             FormatError: no whole and good batches; nothing was written.
             InvalidOffsetError: an offset that is there already; nothing was written.
             TransactionStateError: a plain batch in the middle of its producer's transaction.
+            StoreError: this process is a child, forked since the partition was opened.
         """
+        self._fork_guard.check()
         batches = self._checked(data)
         first, last = batches[0], batches[-1]
         newest = max(batch.max_timestamp for batch in batches)
@@ -127,6 +131,7 @@ class OwnedPartition:
 
     def roll(self, base_offset: int | None = None) -> None:
         """Begin a new segment at the log's end or above, unless the active one is empty there."""
+        self._fork_guard.check()
         base = max(base_offset or 0, self.log_end_offset)
         if self.active.base_offset == base and not self.active.size:
             return
@@ -138,6 +143,7 @@ class OwnedPartition:
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything from an offset on; the batch that holds it goes as a whole."""
+        self._fork_guard.check()
         if offset >= self.log_end_offset:
             return
         while len(self.segments) > 1 and self.active.base_offset >= offset:
@@ -152,6 +158,7 @@ class OwnedPartition:
 
     def flush(self) -> None:
         """Return once everything is on the disk."""
+        self._fork_guard.check()
         for segment in self.segments:
             if segment.base_offset >= self.recovery_point or segment is self.active:
                 segment.flush()
@@ -167,6 +174,7 @@ class OwnedPartition:
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would."""
+        self._fork_guard.check()
         for segment in self.segments:
             segment.abandon()
 

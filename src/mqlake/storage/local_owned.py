@@ -128,6 +128,7 @@ class LocalOwnedDirectory(LocalDirectory):
         self._failures: dict[str, SyncError] = {}
         self._links: WeakValueDictionary[Path, _Link] = WeakValueDictionary()
         self._linking = Lock()
+        self._lock: OwnerLock | None = None
 
     @classmethod
     def make(cls, root: str | os.PathLike[str]) -> Self:
@@ -146,10 +147,21 @@ class LocalOwnedDirectory(LocalDirectory):
         return cls(path)
 
     def own(self, name: str) -> AbstractContextManager[object]:
-        return OwnerLock(self._root, name)
+        self._lock = OwnerLock(self._root, name)
+        return self._lock
+
+    def _changing(self, path: str) -> Path:
+        """Return the path of what is to be changed.
+
+        Raises:
+            StoreError: a parent process owns the directory.
+        """
+        if self._lock is not None:
+            self._lock.check()
+        return self._path(path)
 
     def create(self, path: str, size: int) -> LocalOwnedFile:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:
@@ -162,7 +174,7 @@ class LocalOwnedDirectory(LocalDirectory):
         return self._opened(full, descriptor)
 
     def open_writable(self, path: str) -> LocalOwnedFile:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             descriptor = os.open(full, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         return self._opened(full, descriptor)
@@ -175,22 +187,22 @@ class LocalOwnedDirectory(LocalDirectory):
         return LocalOwnedFile(path, descriptor, os.fstat(descriptor), link)
 
     def truncate(self, path: str, size: int) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             os.truncate(full, size)
 
     def make_directory(self, path: str) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             full.mkdir(exist_ok=True)
 
     def replace(self, source: str, target: str) -> None:
-        old, new = self._path(source), self._path(target)
+        old, new = self._changing(source), self._changing(target)
         with disk_errors(old), self._giving_up(old), self._giving_up(new):
             old.replace(new)
 
     def remove(self, path: str) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full), self._giving_up(full):
             full.unlink(missing_ok=True)
 
@@ -215,7 +227,7 @@ class LocalOwnedDirectory(LocalDirectory):
             raise
 
     def remove_directory(self, path: str) -> None:
-        full = self._path(path)
+        full = self._changing(path)
         with disk_errors(full):
             try:
                 full.rmdir()

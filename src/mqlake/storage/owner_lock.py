@@ -1,30 +1,47 @@
 """The lock that says which process may write a store directory.
 
-RocketMQ holds it while it runs (`DefaultMessageStore.start`: a POSIX write lock on the first byte
-of `lock`), so a lock of the same kind keeps both from writing at once.
+RocketMQ holds one while it runs (`DefaultMessageStore.start`: a POSIX write lock on the first byte
+of `lock`), and Kafka one on all of `.lock`. Here it is a lock of the open file description (Linux):
+it conflicts with POSIX locks, but stays when the process opens and closes the file once more, as
+whoever copies the directory does, and when a child that inherited the descriptor ends.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
+from threading import RLock
 from typing import Self
 
 from mqlake.errors import StoreError
+from mqlake.storage.fork_guard import ForkGuard
 
 LOCK_NAME = "lock"
 
-_LOCKED_BYTES = 1
+_OWNED_BYTE = 0
+_NAMING_BYTE = 1
+"""Carries a POSIX lock that keeps nobody out: the system tells the process id of no other kind."""
 
 # `struct flock`: type, whence, start, length, process on Linux; other systems order it otherwise.
 _FLOCK = Struct("hhqqi") if sys.platform == "linux" else Struct("qqihh")
+_SET_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+_IN_USE = (errno.EAGAIN, errno.EACCES)
+_MOST_ATTEMPTS = 10
 
-# Device and inode of the lock files that this process holds. POSIX drops a process's lock when the
-# process closes any descriptor of the file, so these must not be opened to be asked.
-_held: set[tuple[int, int]] = set()
+# What this process holds, by device and inode of the lock file.
+_held: dict[tuple[int, int], OwnerLock] = {}
+# A child that is forked meanwhile must find a descriptor here that it has inherited.
+_changing = RLock()
+os.register_at_fork(
+    before=_changing.acquire,
+    after_in_parent=_changing.release,
+    after_in_child=_changing.release,
+)
 
 
 def holder(path: Path) -> int | None:
@@ -35,7 +52,8 @@ def holder(path: Path) -> int | None:
     Raises:
         OSError: the file cannot be opened.
     """
-    if not path.exists() or _identity(path) in _held:
+    # To open and close a file that this process holds would drop its POSIX lock.
+    if not path.exists() or _identity(path.stat()) in _held:
         return None
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -45,12 +63,20 @@ def holder(path: Path) -> int | None:
 
 
 def _ask(descriptor: int) -> int | None:
-    # A write lock of the whole file (length 0) would conflict with any lock there is.
+    owner = _locker(descriptor, _OWNED_BYTE, 0)
+    if owner is None or owner > 0:
+        return owner
+    # Of a lock of an open file description the system tells no process.
+    return _locker(descriptor, _NAMING_BYTE, 1) or owner
+
+
+def _locker(descriptor: int, start: int, length: int) -> int | None:
+    """Return whose lock a write lock of some bytes, 0 for all, would meet; None for none."""
     if sys.platform == "linux":
-        query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
         kind, _, _, _, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, query))
     else:
-        query = _FLOCK.pack(0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
+        query = _FLOCK.pack(start, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
         _, _, process, kind, _ = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, query))
     return None if kind == fcntl.F_UNLCK else process
 
@@ -58,43 +84,122 @@ def _ask(descriptor: int) -> int | None:
 class OwnerLock:
     """Own a store directory while the block runs; makes the lock file where there is none.
 
+    A child that is forked meanwhile does not own it: the lock goes when the parent lets go of it.
+
     Raises:
         StoreError: another process owns the directory, or the lock file cannot be opened.
     """
 
     def __init__(self, store: Path, name: str = LOCK_NAME) -> None:
-        self._path = store / name
-        self._descriptor = -1
+        self._store, self._path = store, store / name
+        self._descriptors: list[int] = []
+        self._identity = (-1, -1)
+        self._guard: ForkGuard | None = None
 
     def __enter__(self) -> Self:
         try:
-            self._take()
+            with _changing:
+                self._take()
+                self._guard = ForkGuard(self._store, self.let_go)
         except OSError as error:
             raise StoreError(f"{self._path}: {error.strerror}") from error
         return self
 
-    def _take(self) -> None:
-        self._path.touch()
-        if _identity(self._path) in _held:
-            raise _taken(self._path, os.getpid())
-        if (owner := holder(self._path)) is not None:
-            raise _taken(self._path, owner)
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCKED_BYTES)
-        except (BlockingIOError, PermissionError):
-            os.close(self._descriptor)
-            raise _taken(self._path, 0) from None
-        self._identity = _identity(self._path)
-        _held.add(self._identity)
-
     def __exit__(self, *failure: object) -> None:
-        _held.discard(self._identity)
-        os.close(self._descriptor)
+        self.let_go()
+
+    @property
+    def is_child(self) -> bool:
+        """Whether this process is a child that was forked from the owner."""
+        return self._guard is not None and self._guard.is_child
+
+    def check(self) -> None:
+        """Do nothing in the process that owns the directory, or did until the end of the block.
+
+        Raises:
+            StoreError: this process is a child that was forked from it.
+        """
+        if self._guard is not None:
+            self._guard.check()
+
+    def let_go(self) -> None:
+        """Close the lock file; the lock goes with the last descriptor of it."""
+        with _changing:
+            if _held.get(self._identity) is self:
+                del _held[self._identity]
+            while self._descriptors:
+                os.close(self._descriptors.pop())
+
+    def _take(self) -> None:
+        for _ in range(_MOST_ATTEMPTS):
+            if self._path.exists() and _identity(self._path.stat()) in _held:
+                raise _taken(self._path, os.getpid())
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._descriptors.append(descriptor)
+            self._identity = _identity(os.fstat(descriptor))
+            try:
+                self._lock(descriptor)
+                if self._is_in_place():
+                    _held[self._identity] = self
+                    return
+            except BaseException:
+                self.let_go()
+                raise
+            # Somebody has removed or replaced the file meanwhile: the lock keeps nobody out.
+            self.let_go()
+        raise StoreError(f"{self._path}: other processes keep replacing this file; stop them first")
+
+    def _lock(self, descriptor: int) -> None:
+        if (owner := _ask(descriptor)) is not None:
+            raise _taken(self._path, owner)
+        try:
+            if not _lock_description(descriptor):
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _OWNED_BYTE)
+                self._lock_directory()
+        except OSError as error:
+            if error.errno not in _IN_USE:
+                raise
+            raise _taken(self._path, _ask(descriptor) or 0) from None
+        with suppress(OSError):
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _NAMING_BYTE)
+
+    def _lock_directory(self) -> None:
+        # A process that copies the directory drops its own POSIX lock; this one stays, and keeps
+        # out at least those that ask for it too. Not every file system has it.
+        descriptor = os.open(self._store, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptors.append(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _IN_USE:
+                raise
+
+    def _is_in_place(self) -> bool:
+        try:
+            return _identity(self._path.stat()) == self._identity
+        except FileNotFoundError:
+            return False
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _lock_description(descriptor: int) -> bool:
+    """Lock for the open file description; return False where the system has no such locks.
+
+    Raises:
+        OSError: another one has it locked.
+    """
+    if _SET_LOCK is None:
+        return False
+    try:
+        lock = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _OWNED_BYTE, 1, 0)
+        fcntl.fcntl(descriptor, _SET_LOCK, lock)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 

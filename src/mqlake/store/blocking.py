@@ -12,6 +12,7 @@ from typing import Self
 
 from mqlake.errors import StoreError, SyncError
 from mqlake.formats.record import Record
+from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
@@ -42,15 +43,21 @@ class BlockingMessageStore(Answers):
 
     def __init__(self, core: OwnedStore) -> None:
         self.core = core
-        self._mutex = Lock()
-        self.lock = Condition(self._mutex)
+        self._make_locks()
         self._put, self._answer_if_busy = core.put, core.answer_if_busy
         self._is_sync = core.waits_for_disk
         self._is_syncing = False
         self._is_closing = False
-        self._work, self._has_work = Event(), False
+        self._has_work = False
+        self._fork_guard = ForkGuard(core.directory.describe(), self._make_locks)
         self._thread = Thread(target=self._serve_guarded, name="mqlake-store", daemon=True)
         self._thread.start()
+
+    def _make_locks(self) -> None:
+        # Again in a forked child: the threads that held the locks do not exist there.
+        self._mutex = Lock()
+        self.lock = Condition(self._mutex)
+        self._work = Event()
 
     @classmethod
     def open(
@@ -70,15 +77,19 @@ class BlockingMessageStore(Answers):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *failure: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None = None, *failure: object) -> None:
+        # A child that ends inside of the block, by SystemExit for one, has nothing to close.
+        if kind is None or not self._fork_guard.is_child:
+            self.close()
 
     def close(self) -> None:
         """Dispatch and sync everything, and let go of the directory.
 
         Raises:
-            StoreError: the disk failed, or the store did before; the next start recovers.
+            StoreError: the disk failed, or the store did before: the next start recovers. Or this
+                process is a child, forked since the store was opened.
         """
+        self._fork_guard.check()
         self._is_closing = True
         self._work.set()
         self._thread.join()

@@ -103,15 +103,20 @@ class MessageStore(Answers):
         directory = LocalOwnedDirectory.make(self._path)
         return OwnedStore.open(directory, self._settings, progress=self._progress)
 
-    async def __aexit__(self, *failure: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None = None, *failure: object) -> None:
+        # A child that ends inside of the block, by SystemExit for one, has nothing to close.
+        if kind is None or not self.core.fork_guard.is_child:
+            await self.close()
 
     async def close(self) -> None:
         """Dispatch and sync everything, and let go of the directory.
 
         Raises:
-            StoreError: the disk failed, or the store did before; the next start recovers.
+            StoreError: the disk failed, or the store did before: the next start recovers. Or this
+                process is a child, forked since the store was opened.
         """
+        # A child has neither the threads nor the tasks that are waited for below.
+        self.core.fork_guard.check()
         self._closing.set()
         # Not cut off: the job that it may wait for writes files that closing writes too.
         await asyncio.gather(self._serving, return_exceptions=True)

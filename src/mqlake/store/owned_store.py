@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
-from mqlake.errors import DiskError, StoreError, SyncError
+from mqlake.errors import StoreError, SyncError
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock, SystemClock
+from mqlake.storage.fork_guard import ForkGuard
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.appender import Appender
@@ -70,6 +71,7 @@ class OwnedStore:
         services: what is done by the clock.
         last_tick: when it was dispatched last, milliseconds.
         answer_if_busy: `Appender.answer_if_busy`.
+        fork_guard: refuses in a forked child everything that changes a file.
         failure: why nothing more is taken until the store is opened again: the disk failed to keep
             what it had taken, or a task of the store is gone.
         flush_service: syncs the log by the clock.
@@ -130,6 +132,12 @@ class OwnedStore:
         self._held = ExitStack()
         self.flush_service = Service(settings.flush_interval_commit_log, self._flush, "flush")
         self.services = Services(clock, self._services())
+        self.fork_guard = ForkGuard(directory.describe(), self._enter_child)
+
+    def _enter_child(self) -> None:
+        """Do nothing more in a forked child: the parent goes on writing these files."""
+        self._appender.shut_down(self.fork_guard.reason)
+        self.services = Services(self.clock, [])
 
     @classmethod
     def open(
@@ -227,7 +235,8 @@ class OwnedStore:
         return count
 
     def _tick_if_late(self) -> None:
-        if self.clock.milliseconds() - self.last_tick > _LONGEST_TICK:
+        is_late = self.clock.milliseconds() - self.last_tick > _LONGEST_TICK
+        if is_late and not self.fork_guard.is_child:
             self.tick()
 
     @property
@@ -242,12 +251,18 @@ class OwnedStore:
         """Dispatch everything that may be read.
 
         If that fails, the store takes no messages until a later tick succeeds.
+
+        Raises:
+            StoreError: this process is a child, forked since the store was opened.
         """
+        self.fork_guard.check()
         self.last_tick = self.clock.milliseconds()
         try:
             self.log.prepare_next()
             self.dispatcher.run(self.readable_end)
             self._dispatch_failure = None
+        except SyncError as error:
+            self.fail(error)
         except Exception as error:  # noqa: BLE001 (whoever ticks goes on: a later tick may succeed)
             self._dispatch_failed(error)
         self._update_writable()
@@ -320,6 +335,7 @@ class OwnedStore:
         return self._pending_checkpoint()
 
     def _complete(self, job: Job) -> None:
+        self.fork_guard.check()
         if self.failure is not None:
             raise self.failure
         try:
@@ -390,8 +406,10 @@ class OwnedStore:
         """Stop cleanly: everything dispatched and on the disk, the directory let go of.
 
         Raises:
-            StoreError: the store failed, now or before; the next start recovers.
+            StoreError: the store failed, now or before: the next start recovers. Or this process is
+                a child, forked since the store was opened: the directory stays the parent's.
         """
+        self.fork_guard.check()
         self._appender.shut_down()
         self.reads.arrivals.close()
         with self._held:
@@ -424,6 +442,7 @@ class OwnedStore:
 
     def abandon(self) -> None:
         """Let go of the directory as it is; the next start recovers."""
+        self.fork_guard.check()
         self._appender.shut_down()
         self.reads.arrivals.close()
         with self._held:

@@ -60,6 +60,10 @@ _TYPES = {
     ),
 }
 
+# Milliseconds: 0001-01-03 and the end of 9999-12-29. Python has the years 1 to 9999, in local time,
+# and looks a day further when it converts one.
+_FIRST_TIME, _LAST_TIME = -62_135_424_000_000, 253_402_127_999_999
+
 
 def column_type(name: str) -> str:
     """Return a column's type as Spark's SQL writes it."""
@@ -152,8 +156,23 @@ def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:
             arrays.append(_constant(broker_name, len(batch.records)))
         else:
             column = made.column(made.schema.get_field_index(field.name))
-            arrays.append(column if column.type == field.type else column.cast(field.type))
+            arrays.append(column if column.type == field.type else _cast(column, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(column: Any, wanted: Any) -> Any:
+    """Return a column in another type; times that Python and Spark do not have are the nearest.
+
+    A client may send any 64 bits as the time of a message's birth.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        times = column.cast(pa.int64()).to_numpy()
+        if len(times) and (times.min() < _FIRST_TIME or times.max() > _LAST_TIME):
+            column = pa.array(np.clip(times, _FIRST_TIME, _LAST_TIME)).cast(column.type)
+    return column.cast(wanted)
 
 
 def _constant(text: str | None, count: int) -> Any:

@@ -58,9 +58,9 @@ class Appender:
         self._many = ManyRecords(log, offsets, self._checks)
         self._since = _NOT_APPENDING
 
-    def shut_down(self) -> None:
-        """Take no more messages."""
-        self._checks.shut_down()
+    def shut_down(self, reason: str = "the store is shut down") -> None:
+        """Take no more messages, for this reason."""
+        self._checks.shut_down(reason)
 
     def set_not_writable(self, reason: str | None) -> None:
         """Take no messages, as the disk is full or has failed; None: take them again."""

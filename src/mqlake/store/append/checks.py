@@ -73,7 +73,7 @@ class AppendChecks:
     def __init__(self, settings: StoreSettings, largest_record: int) -> None:
         self._settings = settings
         self.largest_record = largest_record
-        self._is_shut_down = False
+        self._shut_down: str | None = None
         self._not_writable: str | None = None
         self.refusal: str | None = None
         self.longest_body = settings.max_message_size
@@ -87,9 +87,9 @@ class AppendChecks:
         self.sender = lru_cache(_MOST_CACHED)(self._encode_sender)
         self._update()
 
-    def shut_down(self) -> None:
-        """Take no more messages."""
-        self._is_shut_down = True
+    def shut_down(self, reason: str) -> None:
+        """Take no more messages, for this reason."""
+        self._shut_down = reason
         self._update()
 
     def set_not_writable(self, reason: str | None) -> None:
@@ -98,8 +98,8 @@ class AppendChecks:
         self._update()
 
     def _update(self) -> None:
-        if self._is_shut_down:
-            self.refusal = "the store is shut down"
+        if self._shut_down is not None:
+            self.refusal = self._shut_down
         elif self._settings.broker_role is BrokerRole.SLAVE:
             self.refusal = "this store is a slave's: put to its master"
         else:
