@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats.file_name import segment_name
 from mqlake.storage.durable import make_directories
 from mqlake.storage.protocol import Directory, OwnedDirectory, ReadableFile, WritableFile
@@ -93,7 +93,10 @@ def report(directory: Directory) -> list[CutOffReport]:
     """Return what is kept aside, its good records counted."""
     reports: list[CutOffReport] = []
     for kept in cut_off_files(directory):
-        file = directory.open(kept.path)
+        try:
+            file = directory.open(kept.path)
+        except StoreError:
+            continue  # removed since it was listed
         try:
             size, records = file.size, _count(file, kept.offset)
         finally:
