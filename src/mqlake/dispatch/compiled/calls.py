@@ -43,6 +43,7 @@ key_texts = _lists.key_texts
 draft_batch = _batch_body.draft_batch
 packed = _packed.packed
 state_crcs = _record_crc.state_crcs
+properties_with_crc = _record_crc.properties_with_crc
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:
