@@ -93,7 +93,8 @@ def check_room(waiting: Message) -> None:
         raise Refusal(
             PutStatus.PROPERTIES_SIZE_EXCEEDED,
             f"the properties of the waiting timer message take {size} bytes, more than"
-            f" {_LONGEST_WAITING}: {room_for(ROLLED)} are kept for those that it gets until it is delivered",
+            f" {_LONGEST_WAITING}: {room_for(ROLLED)} are kept for those that it gets until"
+            " it is delivered",
         )
 
 
