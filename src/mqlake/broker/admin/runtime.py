@@ -65,6 +65,7 @@ class RuntimeAdmin:
             "commitLogMinOffset": log.min_offset,
             "commitLogMaxOffset": log.end,
             "dispatchBehindBytes": log.end - self._core.dispatcher.position,
+            "messagesSetAside": self._core.redelivery.set_aside,
             "dispatchMaxBuffer": 0,
             "earliestMessageTimeStamp": first.store_timestamp if first else -1,
             "remainHowManyDataToFlush": readable_size(log.end - log.flushed),

@@ -43,6 +43,7 @@ CANCEL = "TIMER_DEL_UNIQKEY"
 
 _NUMBER = re.compile("[+-]?[0-9]{1,18}")
 _SECOND = 1000
+_LONGEST_WAITING = LONGEST_PUT - room_for(ROLLED)
 
 
 class Identity(NamedTuple):
@@ -87,12 +88,13 @@ def check_room(waiting: Message) -> None:
     Raises:
         Refusal: PROPERTIES_SIZE_EXCEEDED.
     """
-    size, most = len(waiting.encoded_properties or b""), LONGEST_PUT - room_for(ROLLED)
-    if size > most:
+    size = len(waiting.encoded_properties or b"")
+    if size > _LONGEST_WAITING:
         raise Refusal(
             PutStatus.PROPERTIES_SIZE_EXCEEDED,
-            f"the properties of the waiting timer message take {size} bytes, more than {most}:"
-            f" {room_for(ROLLED)} are kept for those that it gets until it is delivered",
+            f"the properties of the waiting timer message take {size} bytes, more than"
+            f" {_LONGEST_WAITING}: {room_for(ROLLED)} are kept for those that it gets until"
+            " it is delivered",
         )
 
 
