@@ -20,13 +20,16 @@ class BrokerProcess:
 
     Attributes:
         address, name_server: where it listens, "ip:port".
+        program: the module that is run.
     """
+
+    program = "mqlake"
 
     def __init__(self, store: Path, log: Path, settings: Mapping[str, object]) -> None:
         port, names = free_port(-FAST_PORT_DISTANCE), free_port()
         self.address, self.name_server = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
         self.log = log
-        command = [sys.executable, "-m", "mqlake", "broker", "--store", str(store)]
+        command = [sys.executable, "-m", self.program, "broker", "--store", str(store)]
         command += ["--port", str(port), "--namesrv-port", str(names)]
         for name, value in {**SMALL, **settings}.items():
             command += ["--set", f"{name}={value}"]
