@@ -34,6 +34,9 @@ class FrameReader:
 
     Args:
         take_run: asked for runs, before frames are read one by one.
+
+    Attributes:
+        begun: when the frame began that is not complete; the time that `feed` was given.
     """
 
     def __init__(
@@ -47,24 +50,42 @@ class FrameReader:
         self._take_run = take_run
         self._rest = bytearray()
         self._need = 0
+        self._untaken = 0
+        self.begun = 0.0
 
     @property
-    def buffered(self) -> int:
+    def unfinished(self) -> int:
         """Bytes held of a frame that is not complete."""
         return len(self._rest)
 
-    def feed(self, data: bytes) -> Iterator[Command]:
-        """Yield the commands that `data` completes; keep what is left for the next call.
+    @property
+    def untaken(self) -> int:
+        """Bytes held until all commands in them are taken."""
+        return self._untaken
+
+    def clear(self) -> None:
+        """Let go of what is held of a frame that is not complete."""
+        self._rest = bytearray()
+        self._untaken = 0
+
+    def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command]:
+        """Return the commands that `data` completes; keep what is left for the next call.
+
+        They are to be taken, all of them, before the next call.
 
         Raises:
-            FrameError: what comes next is no frame; nothing more can be read.
+            FrameError: on taking: what comes next is no frame; nothing more can be read.
         """
         if self._rest:
             self._rest += data
             if len(self._rest) < self._need:
-                return
+                return iter(())
             data = bytes(self._rest)
             self._rest = bytearray()
+        self._untaken = len(data)
+        return self._cut(data, now)
+
+    def _cut(self, data: bytes, now: float) -> Iterator[Command]:
         at, end = 0, len(data)
         one_by_one = 0
         while end - at >= _LENGTHS.size:
@@ -94,7 +115,9 @@ class FrameReader:
             yield command
         else:
             self._need = _LENGTHS.size
+        self._untaken = 0
         self._rest += data[at:]
+        self.begun = now
 
     def _decode(self, kind: int, header: bytes) -> Command:
         if kind == _JSON:

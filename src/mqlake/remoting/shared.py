@@ -1,4 +1,4 @@
-"""What the connections of one server or client share: writing together, memory, idle time."""
+"""What the connections of one server or client share: writing together, memory, turns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from mqlake.remoting import json_header
 from mqlake.remoting.complaints import Complaints
 from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.remoting.turns import Turns
 
 if TYPE_CHECKING:
     from mqlake.remoting.connection import Peer, TakePeersRun
@@ -18,10 +20,16 @@ if TYPE_CHECKING:
 class Shared:
     """The connections of one server or client on one event loop.
 
+    Args:
+        is_server: whether one that does not read is read no further. A client reads answers even
+            if it cannot write: both sides would wait for each other.
+
     Attributes:
         peers: those that are open.
         runs: what serves runs of frames with binary headers, by the request code in their first.
-        buffered: bytes of frames begun but not yet complete, over all of them.
+        budget: what they hold in memory.
+        turns: which one is served when.
+        connections: how many may be open.
         last_read: the one that something came in from last.
     """
 
@@ -31,27 +39,38 @@ class Shared:
         limits: Limits,
         typed: Mapping[int, type[Header]] | None = None,
         runs: Mapping[int, TakePeersRun] | None = None,
+        *,
+        is_server: bool = True,
     ) -> None:
         self.loop = loop
         self.limits = limits
+        self.is_server = is_server
         self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = {code.to_bytes(2): take for code, take in (runs or {}).items()}
         self.peers: set[Peer] = set()
-        self.buffered = 0
+        self.budget = MemoryBudget(limits.memory)
+        self.turns = Turns(loop)
+        self.connections = limits.connections
         self.last_read: Peer | None = None
         self._writers: list[Peer] = []
 
     def opened(self, peer: Peer) -> bool:
         """Count a connection; say whether there may be so many."""
         self.peers.add(peer)
-        return len(self.peers) <= self.limits.connections
+        return len(self.peers) <= self.connections
 
     def lost(self, peer: Peer) -> None:
         """Forget a connection."""
         self.peers.discard(peer)
+        self.budget.hold(peer, 0)
         if self.last_read is peer:
             self.last_read = None
+
+    def hold(self, peer: Peer, size: int) -> None:
+        """Count what a connection holds; evict the greediest if that is too much for all."""
+        if self.budget.hold(peer, size):
+            self.budget.evict(self.peers, self.loop.time())
 
     def will_write(self, peer: Peer) -> None:
         """Flush a connection once this round of the loop is over."""
