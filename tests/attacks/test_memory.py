@@ -49,7 +49,7 @@ def parked(topic: str, opaques: count[int], number: int, **fields: object) -> by
     )
 
 
-def _waiting(topic: str, fields: dict[str, object]):  # noqa: ANN202
+def _waiting(topic: str, fields: dict[str, object]):
     flags = HAS_SUBSCRIPTION | MAY_SUSPEND
     known = {"topic": topic, "sys_flag": flags, "suspend_timeout_millis": 600_000, **fields}
     return pull_header(1, **known)

@@ -155,7 +155,7 @@ def test_frames_begun_are_held_up_to_a_limit_in_all(caplog: pytest.LogCaptureFix
             await still_serves(served)
 
     asyncio.run(run())
-    assert "while all connections together exceed 100000 bytes" in caplog.text
+    assert "all connections together exceed 100000 bytes" in caplog.text
 
 
 def test_who_sits_on_frames_gives_way_to_who_sends_a_larger_one() -> None:

@@ -31,6 +31,8 @@ _REQUEST: Final = 2048
 """Bytes that a request takes while it waits for its answer, its body aside."""
 _LONG: Final = 10.0
 """Seconds after which holding on makes nobody greedier."""
+_MUCH_ASKED: Final = 1 << 20
+"""Bytes of requests that wait for their answer up to which nobody is greedy."""
 _MOMENT: Final = 0.01
 """Seconds that everything counts as held at least."""
 _IN_FLIGHT: Final = 1.0
@@ -41,7 +43,7 @@ TakePeersRun = Callable[["Peer", bytes, int], int]
 """Serves a run of frames of a connection, as `frames.TakeRun` does."""
 
 
-class Peer(asyncio.Protocol):
+class Peer(asyncio.BufferedProtocol):
     """The other side of a connection, as handlers see it.
 
     Attributes:
@@ -78,6 +80,7 @@ class Peer(asyncio.Protocol):
         self._on_writable: deque[Callable[[], object]] = deque()
         self._is_serving = False
         self._is_waiting = False
+        self._is_held_back = False
         self._after_part: list[Callable[[], object]] | None = None
 
     @property
@@ -134,6 +137,11 @@ class Peer(asyncio.Protocol):
             self.in_flight -= 1
             self.bodies -= len(request.body)
         self.send(response)
+
+    def drop_body(self, request: Command) -> None:
+        """Let go of the body of a request that waits for its answer, and needs none."""
+        self.bodies -= len(request.body)
+        request.body = b""
 
     async def request(
         self,
@@ -201,7 +209,7 @@ class Peer(asyncio.Protocol):
             if self.unsent > self._limits.write_buffer:
                 self._abort(f"it does not read: {self._limits.write_buffer} bytes wait for it")
             elif not self._is_serving:
-                self._shared.hold(self, self.measure())
+                self._shared.budget.hold(self, self.measure())
 
     def _write(self) -> None:
         if not self._out or self._transport is None:
@@ -225,14 +233,33 @@ class Peer(asyncio.Protocol):
             size += self._transport.get_write_buffer_size()
         return size
 
-    def greed(self, now: float) -> float:
-        """Return how much is held for the other side, times how long squared."""
+    def greed(self, now: float, grace: float) -> float:
+        """Return how much is held for the other side, times how long it has stood still, cubed."""
         reader = self._reader
-        greed = (self.in_flight * _REQUEST + self.bodies) * _IN_FLIGHT**2
-        greed += reader.unfinished * _age(now, reader.begun) ** 2
+        greed = (self.in_flight * _REQUEST + self.bodies) * _IN_FLIGHT**3
+        if grace and greed < _MUCH_ASKED:
+            greed = 0.0
+        if self._is_held_back and grace:
+            return greed
+        since = reader.moved if grace else reader.begun
+        greed += reader.unfinished * _age(now, since, grace) ** 3
         if self._is_choked:
-            greed += (self.unsent + reader.untaken) * _age(now, self._choked_at) ** 2
+            unread = self.unsent + reader.untaken
+            greed += unread * _age(now, self._choked_at, grace) ** 3
         return greed
+
+    def hold_back(self) -> None:
+        """Read no further."""
+        self._is_held_back = True
+        if self._transport is not None and self._is_open:
+            self._transport.pause_reading()
+
+    def go_on(self) -> None:
+        """Read again, from where it was held back."""
+        self._is_held_back = False
+        self._reader.moved = self._shared.loop.time()
+        if not self._is_waiting:
+            self._read_on()
 
     def evict(self, reason: str) -> None:
         """Close the connection, and let go of what it holds."""
@@ -258,7 +285,12 @@ class Peer(asyncio.Protocol):
         if not self._shared.opened(self):
             self._abort(f"{self._shared.connections} connections are open already")
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Return where the next bytes go: all connections share one buffer."""
+        return self._shared.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._shared.buffer[:nbytes])
         now = self.last_active = self._shared.loop.time()
         self._incoming = self._reader.feed(data, now)
         if self._shared.turns.take(self) and self._transport is not None:
@@ -279,7 +311,7 @@ class Peer(asyncio.Protocol):
             self._on_writable.popleft()()
         if self._is_choked or not self._is_open:
             return
-        self._shared.hold(self, self.measure())
+        self._shared.budget.hold(self, self.measure())
         if self._shared.is_server and not self._is_waiting:
             self._is_waiting = True
             self._shared.turns.wait(self)
@@ -329,7 +361,7 @@ class Peer(asyncio.Protocol):
         if fault:
             self.close(fault)
         if (size := self.measure()) != self.held:
-            self._shared.hold(self, size)
+            self._shared.budget.hold(self, size)
         if has_more and self._is_open:
             return True
         if self._is_waiting:
@@ -341,7 +373,7 @@ class Peer(asyncio.Protocol):
         return not self._is_open or (self._is_choked and self._shared.is_server)
 
     def _read_on(self) -> None:
-        if not self._must_stop() and self._transport is not None:
+        if not self._is_held_back and not self._must_stop() and self._transport is not None:
             self._transport.resume_reading()
 
     def _take_run(self, data: bytes, at: int) -> int:
@@ -386,8 +418,9 @@ class Peer(asyncio.Protocol):
             future.set_result(response)
 
 
-def _age(now: float, since: float) -> float:
-    return min(now - since, _LONG) + _MOMENT
+def _age(now: float, since: float, grace: float) -> float:
+    age = now - since
+    return 0.0 if age < grace else min(age, _LONG) + _MOMENT
 
 
 def _address(name: Sequence[Any]) -> str:

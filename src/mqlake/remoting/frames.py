@@ -24,6 +24,9 @@ _TLS_HANDSHAKE: Final = 0x16
 _BETWEEN_RUNS: Final = 8
 """Frames that are read one by one, once no run begins, before a run is asked for again."""
 
+_PROGRESS: Final = 65_536
+"""Bytes of a frame that are progress: a byte now and then is none."""
+
 TakeRun = Callable[[bytes, int], int]
 """Serves whole frames with binary headers of a run in some data, from a position on; returns the
 position behind them, or the same one."""
@@ -37,6 +40,7 @@ class FrameReader:
 
     Attributes:
         begun: when the frame began that is not complete; the time that `feed` was given.
+        moved: when so much of it had come last that it can be called progress.
     """
 
     def __init__(
@@ -51,7 +55,8 @@ class FrameReader:
         self._rest = bytearray()
         self._need = 0
         self._untaken = 0
-        self.begun = 0.0
+        self.begun = self.moved = 0.0
+        self._counted = 0
 
     @property
     def unfinished(self) -> int:
@@ -78,7 +83,10 @@ class FrameReader:
         """
         if self._rest:
             self._rest += data
-            if len(self._rest) < self._need:
+            size = len(self._rest)
+            if size < self._need:
+                if size - self._counted >= _PROGRESS:
+                    self.moved, self._counted = now, size
                 return iter(())
             data = bytes(self._rest)
             self._rest = bytearray()
@@ -117,7 +125,8 @@ class FrameReader:
             self._need = _LENGTHS.size
         self._untaken = 0
         self._rest += data[at:]
-        self.begun = now
+        self._counted = end - at
+        self.begun = self.moved = now
 
     def _decode(self, kind: int, header: bytes) -> Command:
         if kind == _JSON:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mqlake.remoting import json_header
 from mqlake.remoting.complaints import Complaints
@@ -15,6 +15,14 @@ from mqlake.remoting.turns import Turns
 
 if TYPE_CHECKING:
     from mqlake.remoting.connection import Peer, TakePeersRun
+
+
+_READ: Final = 1 << 18
+"""Bytes that are read from a connection at a time."""
+_BUSY_READ: Final = 1 << 16
+"""Bytes that are read while other connections wait for their turn."""
+_FULL_READ: Final = 1 << 12
+"""Bytes that are read while there is too much in memory already."""
 
 
 class Shared:
@@ -30,6 +38,7 @@ class Shared:
         budget: what they hold in memory.
         turns: which one is served when.
         connections: how many may be open.
+        buffer: what comes in is read into it.
         last_read: the one that something came in from last.
     """
 
@@ -49,10 +58,12 @@ class Shared:
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = {code.to_bytes(2): take for code, take in (runs or {}).items()}
         self.peers: set[Peer] = set()
-        self.budget = MemoryBudget(limits.memory)
+        self.budget = MemoryBudget(limits.memory, loop, self.peers)
         self.turns = Turns(loop)
         self.connections = limits.connections
         self.last_read: Peer | None = None
+        self.buffer = memoryview(bytearray(_READ))
+        self._busy, self._full = self.buffer[:_BUSY_READ], self.buffer[:_FULL_READ]
         self._writers: list[Peer] = []
 
     def opened(self, peer: Peer) -> bool:
@@ -67,10 +78,15 @@ class Shared:
         if self.last_read is peer:
             self.last_read = None
 
-    def hold(self, peer: Peer, size: int) -> None:
-        """Count what a connection holds; evict the greediest if that is too much for all."""
-        if self.budget.hold(peer, size):
-            self.budget.evict(self.peers, self.loop.time())
+    def room(self) -> memoryview:
+        """Return the buffer for the next bytes of a connection: a short one if there is pressure.
+
+        However many connections have something to be read in one round of the loop, that takes
+        little time and little memory then.
+        """
+        if self.budget.used > self.budget.limit:
+            return self._full
+        return self._busy if self.turns.are_taken else self.buffer
 
     def will_write(self, peer: Peer) -> None:
         """Flush a connection once this round of the loop is over."""

@@ -37,6 +37,11 @@ class Turns:
         self._end = 0.0
         self._is_scheduled = False
 
+    @property
+    def are_taken(self) -> bool:
+        """Whether connections wait for a turn."""
+        return bool(self._waiting)
+
     def take(self, served: Served) -> bool:
         """Serve a connection that something came in from; say whether it waits for a turn now."""
         if not self._waiting:
