@@ -72,7 +72,7 @@ def test_frames_begun_and_never_ended(tmp_path: Path) -> None:
 
 
 def test_small_frames_begun_on_many_connections(tmp_path: Path) -> None:
-    with attacked(tmp_path) as attack, connections(attack.port, 1500) as found:
+    with attacked(tmp_path) as attack, connections(attack.port, 1000) as found:
         data = begun(FRAME, 256 << 10)
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(lambda one: push(one, data), found))

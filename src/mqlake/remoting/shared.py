@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _READ: Final = 1 << 18
 """Bytes that are read from a connection at a time."""
-_BUSY_READ: Final = 1 << 16
+_BUSY_READ: Final = 1 << 15
 """Bytes that are read while other connections wait for their turn."""
 _FULL_READ: Final = 1 << 12
 """Bytes that are read while there is too much in memory already."""

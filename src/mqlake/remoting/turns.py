@@ -12,7 +12,7 @@ from collections import deque
 from time import perf_counter
 from typing import Final, Protocol
 
-ROUND: Final = 0.01
+ROUND: Final = 0.005
 """Seconds of a round of the loop in which requests are begun."""
 TURN: Final = 0.001
 """Seconds that one connection is served while others wait."""
