@@ -23,7 +23,10 @@ class BrokerProcess:
 
     Attributes:
         address, name_server: where it listens, "ip:port".
+        program: the module that is run.
     """
+
+    program = "mqlake"
 
     def __init__(
         self,
@@ -35,8 +38,8 @@ class BrokerProcess:
         port, names = free_port(-FAST_PORT_DISTANCE), free_port()
         self.address, self.name_server = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
         self.log = log
-        code = f"{patch}\nimport runpy; runpy.run_module('mqlake', run_name='__main__')"
-        command = [sys.executable, "-c", code] if patch else [sys.executable, "-m", "mqlake"]
+        code = f"{patch}\nimport runpy; runpy.run_module({self.program!r}, run_name='__main__')"
+        command = [sys.executable, *(["-c", code] if patch else ["-m", self.program])]
         command += ["broker", "--store", str(store)]
         command += ["--port", str(port), "--namesrv-port", str(names)]
         for name, value in {**SMALL, **settings}.items():

@@ -24,6 +24,10 @@ class Served(NamedTuple):
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    def used(self) -> int:
+        """Return the bytes that the server holds for all its connections."""
+        return sum(peer.held for peer in self.server.peers)
+
     async def ask(self, command: Command, seconds: float = 10.0) -> Command:
         """Return the answer to a request."""
         return await self.client.request(self.address, command, seconds)

@@ -83,7 +83,7 @@ def test_pieces_of_any_size_give_the_same_commands(dice: random.Random) -> None:
         piece = data[at : at + dice.choice((1, 3, 50, 400))]
         found += reader.feed(piece)
         at += len(piece)
-    assert reader.buffered == 0
+    assert reader.unfinished == 0
     assert [encode(command) for command in found] == frames
 
 
@@ -136,7 +136,7 @@ def test_what_is_no_frame_is_refused(data: bytes, reason: str) -> None:
     reader = FrameReader(SMALL)
     with pytest.raises(FrameError, match=reason.replace("$", r"\$")):
         list(reader.feed(data))
-    assert reader.buffered == 0
+    assert reader.unfinished == 0
 
 
 def test_good_frames_before_a_bad_one_are_read() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_requests_beyond_the_limit_in_flight_are_busy() -> None:
             await until(lambda: len(parked) == 2)
             answer = await served.ask(request(ECHO))
             assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
-            assert answer.remark == "[TOO_MANY_IN_FLIGHT]2 requests of this connection wait"
+            assert (answer.remark or "").startswith("[TOO_MANY_IN_FLIGHT]2 requests of this")
             peer, asked = parked[0]
             peer.answer(asked, response(asked))
             await waiting[0]
@@ -137,7 +138,7 @@ def test_connections_beyond_the_limit_are_closed(caplog: pytest.LogCaptureFixtur
 
 def test_frames_begun_are_held_up_to_a_limit_in_all(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        async with serving(HANDLERS, Limits(buffered=100_000)) as served:
+        async with serving(HANDLERS, Limits(memory=100_000)) as served:
             begun = frame(json_header(), bytes(1 << 20))[:60_000]
             raws = [await Raw.open(served.port) for _ in range(2)]
             for raw in raws:
@@ -154,7 +155,134 @@ def test_frames_begun_are_held_up_to_a_limit_in_all(caplog: pytest.LogCaptureFix
             await still_serves(served)
 
     asyncio.run(run())
-    assert "frames begun hold over 100000 bytes in all" in caplog.text
+    assert "all connections together exceed 100000 bytes" in caplog.text
+
+
+def test_who_sits_on_frames_gives_way_to_who_sends_a_larger_one() -> None:
+    async def run() -> None:
+        async with serving(HANDLERS, Limits(memory=1_000_000)) as served:
+            begun = frame(json_header(), bytes(1 << 20))[:30_000]
+            raws = [await Raw.open(served.port) for _ in range(32)]
+            for raw in raws:
+                raw.writer.write(begun)
+            await until(lambda: sum(peer.held for peer in served.server.peers) == 32 * 30_000)
+            await asyncio.sleep(0.1)
+            for _ in range(5):
+                answer = await served.ask(request(ECHO, body=bytes(500_000)))
+                assert len(answer.body) == 500_000
+            assert len(served.server.peers) < 32
+            for raw in raws:
+                await raw.close()
+
+    asyncio.run(run())
+
+
+def test_a_frame_has_to_be_complete_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with serving(HANDLERS, Limits(frame_time=0.2)) as served:
+            raw = await Raw.open(served.port)
+            begun = frame(json_header(), bytes(1 << 20))
+            closed = asyncio.ensure_future(raw.is_closed())
+            for at in range(10_000):  # a byte now and then is no progress
+                if closed.done():
+                    break
+                raw.writer.write(begun[at : at + 1])
+                await still_serves(served)
+                await asyncio.sleep(0.01)
+            assert await closed
+            await raw.close()
+
+    asyncio.run(run())
+    assert "a frame that it began 0.2 s ago is not complete" in caplog.text
+
+
+def test_what_is_held_is_let_go_of_when_connections_are_gone() -> None:
+    async def run() -> None:
+        parked.clear()
+        async with serving(HANDLERS) as served:
+            raw = await _slow(served)
+            raw.writer.write(encode(request(PARK, body=bytes(100_000))) * 3)
+            for _ in range(20):
+                raw.writer.write(encode(request(LARGE)))
+            raw.writer.write(frame(json_header(), bytes(1 << 20))[:60_000])
+            await until(lambda: len(parked) == 3)
+            (peer,) = served.server.peers
+            await until(lambda: peer.is_choked)
+            assert peer.held > 300_000
+            assert served.used() == peer.held
+            await raw.close()
+            await until(lambda: peer.is_closed)
+            for _, asked in parked:
+                peer.answer(asked, response(asked))
+            assert (peer.in_flight, peer.bodies, peer.unsent) == (0, 0, 0)
+            await still_serves(served)
+            assert served.used() == 0
+
+    asyncio.run(run())
+
+
+def test_bodies_of_requests_that_wait_are_limited() -> None:
+    async def run() -> None:
+        parked.clear()
+        async with serving(HANDLERS, Limits(bodies=1000)) as served:
+            waiting = [
+                asyncio.ensure_future(served.ask(request(PARK, body=bytes(600)))) for _ in range(2)
+            ]
+            await until(lambda: len(parked) == 2)
+            answer = await served.ask(request(ECHO))
+            assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+            assert (answer.remark or "").endswith("2 requests of this connection, 1200 bytes, wait")
+            for peer, asked in parked:
+                peer.answer(asked, response(asked))
+            await asyncio.gather(*waiting)
+            await still_serves(served)
+
+    asyncio.run(run())
+
+
+def test_a_flood_of_one_connection_takes_turns_with_others() -> None:
+    """Each request holds the loop for a while, and a read brings hundreds of them."""
+    served_by: list[str] = []
+
+    def slow(peer: Peer, asked: Command) -> Command:
+        end = time.perf_counter() + 0.002
+        while time.perf_counter() < end:
+            pass
+        served_by.append(peer.address)
+        return response(asked)
+
+    async def run() -> None:
+        async with serving({**HANDLERS, PARK: slow}) as served:
+            raws = [await Raw.open(served.port) for _ in range(4)]
+            flood = encode(request(PARK)) * 100
+            for raw in raws:
+                raw.writer.write(flood)
+            longest = last = 0.0
+            while len(served_by) < 400:
+                await still_serves(served)
+                longest, last = max(longest, time.perf_counter() - last if last else 0), 0.0
+                last = time.perf_counter()
+            assert longest < 0.5
+            for raw in raws:
+                for _ in range(100):
+                    await raw.command()
+                await raw.close()
+
+    asyncio.run(run())
+    for part in range(0, 300, 100):  # all of them get on
+        assert len(set(served_by[part : part + 100])) == 4
+
+
+def test_both_sides_may_write_more_than_the_other_one_reads_at_once() -> None:
+    async def run() -> None:
+        async with serving(HANDLERS) as served:
+            body = bytes(1 << 20)
+            answers = await asyncio.gather(
+                *(served.ask(request(ECHO, body=body)) for _ in range(60))
+            )
+            assert all(answer.body == body for answer in answers)
+
+    asyncio.run(run())
 
 
 async def _slow(served: Served) -> Raw:
@@ -175,7 +303,7 @@ def test_one_that_does_not_read_is_served_no_more_until_it_reads() -> None:
                 asked = request(LARGE)
                 asked.opaque = number
                 raw.writer.write(encode(asked))
-            await until(lambda: any(peer.unsent > 1 << 20 for peer in served.server.peers))
+            await until(lambda: any(peer.is_choked for peer in served.server.peers))
             (peer,) = served.server.peers
             await asyncio.sleep(0.05)
             assert not peer.is_closed

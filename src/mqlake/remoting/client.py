@@ -28,7 +28,7 @@ class RemotingClient:
         connect_timeout: float = 3.0,
     ) -> None:
         self._limits = limits or Limits(idle=0)
-        self._dispatcher = Dispatcher(handlers or {}, self._limits.in_flight)
+        self._dispatcher = Dispatcher(handlers or {}, self._limits)
         self._connect_timeout = connect_timeout
         self._peers: dict[str, asyncio.Task[Peer]] = {}
         self._shared: Shared | None = None
@@ -104,7 +104,7 @@ class RemotingClient:
     async def _open(self, address: str) -> Peer:
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
-        shared = self._shared = self._shared or Shared(loop, self._limits)
+        shared = self._shared = self._shared or Shared(loop, self._limits, is_server=False)
         try:
             async with asyncio.timeout(self._connect_timeout):
                 _, peer = await loop.create_connection(

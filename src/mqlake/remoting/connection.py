@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from time import perf_counter
 from typing import Any, Final, cast
 
 from mqlake.remoting.command import ONEWAY, RESPONSE, Command
@@ -14,7 +16,7 @@ from mqlake.remoting.shared import Shared
 
 _NOWHERE: Final = ("unknown", 0)
 _LAST_OPAQUE: Final = 2**31 - 1
-_MUCH: Final = 1 << 20
+_MUCH: Final = 1 << 18
 """Bytes that are written before the round of the loop is over."""
 _PART: Final = 32
 """Commands that are answered before more of what came with them is served: meanwhile the other side
@@ -25,19 +27,31 @@ _CODE_AT: Final = 8
 """Where in a frame with a binary header the request code is."""
 _CLOSING: Final = 1.0
 """Seconds that what was written before a close has to reach the other side."""
+_REQUEST: Final = 2048
+"""Bytes that a request takes while it waits for its answer, its body aside."""
+_LONG: Final = 10.0
+"""Seconds after which holding on makes nobody greedier."""
+_MUCH_ASKED: Final = 1 << 20
+"""Bytes of requests that wait for their answer up to which nobody is greedy."""
+_MOMENT: Final = 0.01
+"""Seconds that everything counts as held at least."""
+_IN_FLIGHT: Final = 1.0
+"""Seconds for which requests that wait for their answer count as held: it is not theirs to say."""
 
 Serve = Callable[["Peer", Command], None]
 TakePeersRun = Callable[["Peer", bytes, int], int]
 """Serves a run of frames of a connection, as `frames.TakeRun` does."""
 
 
-class Peer(asyncio.Protocol):
+class Peer(asyncio.BufferedProtocol):
     """The other side of a connection, as handlers see it.
 
     Attributes:
         address: "ip:port" of the other side.
         local_port: the port here.
         in_flight: requests of the other side that wait for `answer`.
+        bodies: bytes of their bodies.
+        held: bytes of memory that are counted as held for the other side.
         last_active: loop time of the last byte in or out.
     """
 
@@ -45,13 +59,14 @@ class Peer(asyncio.Protocol):
         self.address = "not connected"
         self.local_port = 0
         self.in_flight = 0
+        self.bodies = 0
+        self.held = 0
         self.last_active = 0.0
         self._serve = serve
         self._shared = shared
         self._limits = shared.limits
         take_run = self._take_run if shared.runs else None
         self._reader = FrameReader(shared.limits, shared.decode_json, take_run)
-        self._held = 0
         self._incoming: Iterator[Command] = iter(())
         self._out: list[bytes] = []
         self._out_size = 0
@@ -60,8 +75,12 @@ class Peer(asyncio.Protocol):
         self._on_close: list[Callable[[Peer], object]] = []
         self._transport: asyncio.Transport | None = None
         self._is_open = False
-        self._is_paused = False
+        self._is_choked = False
+        self._choked_at = 0.0
+        self._on_writable: deque[Callable[[], object]] = deque()
         self._is_serving = False
+        self._is_waiting = False
+        self._is_held_back = False
         self._after_part: list[Callable[[], object]] | None = None
 
     @property
@@ -74,6 +93,21 @@ class Peer(asyncio.Protocol):
         """Bytes that wait for the other side to read."""
         waiting = self._transport.get_write_buffer_size() if self._transport else 0
         return self._out_size + waiting
+
+    @property
+    def is_choked(self) -> bool:
+        """Whether the other side has yet to read what was written: more would only be held here."""
+        return self._is_choked
+
+    def when_writable(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once the other side has read what was written, or at once if it has.
+
+        It is never called if the connection is closed before.
+        """
+        if self._is_choked:
+            self._on_writable.append(callback)
+        elif self._is_open:
+            callback()
 
     def send(self, command: Command | bytes) -> None:
         """Send a command, or a frame as it is, with what else is sent in this round of the loop.
@@ -101,7 +135,13 @@ class Peer(asyncio.Protocol):
             return
         if self.in_flight:
             self.in_flight -= 1
+            self.bodies -= len(request.body)
         self.send(response)
+
+    def drop_body(self, request: Command) -> None:
+        """Let go of the body of a request that waits for its answer, and needs none."""
+        self.bodies -= len(request.body)
+        request.body = b""
 
     async def request(
         self,
@@ -154,13 +194,24 @@ class Peer(asyncio.Protocol):
             return
         if reason:
             self._shared.complaints.say(self.address, reason)
-        self.flush()
+        self._write()
         self._is_open = False
         self._transport.close()
         self._shared.loop.call_later(_CLOSING, self._transport.abort)
 
     def flush(self) -> None:
-        """Write what was sent in this round of the loop."""
+        """Write what was sent in this round of the loop, if the other side reads."""
+        if not self._out or self._transport is None:
+            return
+        if not self._is_choked:
+            self._write()
+        if self._is_choked:
+            if self.unsent > self._limits.write_buffer:
+                self._abort(f"it does not read: {self._limits.write_buffer} bytes wait for it")
+            elif not self._is_serving:
+                self._shared.budget.hold(self, self.measure())
+
+    def _write(self) -> None:
         if not self._out or self._transport is None:
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
@@ -168,45 +219,106 @@ class Peer(asyncio.Protocol):
         self._out_size = 0
         self.last_active = self._shared.loop.time()
         self._transport.write(data)
-        if self._is_paused and self._transport.get_write_buffer_size() > self._limits.write_buffer:
-            self._abort(f"it does not read: {self._limits.write_buffer} bytes wait for it")
+
+    # Memory
+
+    def measure(self) -> int:
+        """Return the bytes that are held for the other side."""
+        if not self._is_open:
+            return 0
+        reader = self._reader
+        size = reader.unfinished + reader.untaken + self._out_size
+        size += self.in_flight * _REQUEST + self.bodies
+        if self._is_choked and self._transport is not None:
+            size += self._transport.get_write_buffer_size()
+        return size
+
+    def greed(self, now: float, grace: float) -> float:
+        """Return how much is held for the other side, times how long it has stood still, cubed."""
+        reader = self._reader
+        greed = (self.in_flight * _REQUEST + self.bodies) * _IN_FLIGHT**3
+        if grace and greed < _MUCH_ASKED:
+            greed = 0.0
+        if self._is_held_back and grace:
+            return greed
+        since = reader.moved if grace else reader.begun
+        greed += reader.unfinished * _age(now, since, grace) ** 3
+        if self._is_choked:
+            unread = self.unsent + reader.untaken
+            greed += unread * _age(now, self._choked_at, grace) ** 3
+        return greed
+
+    def hold_back(self) -> None:
+        """Read no further."""
+        self._is_held_back = True
+        if self._transport is not None and self._is_open:
+            self._transport.pause_reading()
+
+    def go_on(self) -> None:
+        """Read again, from where it was held back."""
+        self._is_held_back = False
+        self._reader.moved = self._shared.loop.time()
+        if not self._is_waiting:
+            self._read_on()
+
+    def evict(self, reason: str) -> None:
+        """Close the connection, and let go of what it holds."""
+        self._abort(reason)
+
+    def check_frame(self, began_before: float) -> None:
+        """Close the connection if it began a frame before a loop time and has not ended it."""
+        if self._reader.unfinished and self._reader.begun < began_before and not self._is_choked:
+            limit = self._limits.frame_time
+            self._abort(f"a frame that it began {limit:g} s ago is not complete")
 
     # What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=min(_MUCH, self._limits.write_buffer))
+        # what the system does not take at once is known at once
+        self._transport.set_write_buffer_limits(high=0)
         # one that is gone already has no address any more
         self.address = _address(transport.get_extra_info("peername") or _NOWHERE)
         self.local_port = int((transport.get_extra_info("sockname") or _NOWHERE)[1])
         self.last_active = self._shared.loop.time()
         self._is_open = True
         if not self._shared.opened(self):
-            self._abort(f"{self._limits.connections} connections are open already")
+            self._abort(f"{self._shared.connections} connections are open already")
 
-    def data_received(self, data: bytes) -> None:
-        self.last_active = self._shared.loop.time()
-        self._incoming = self._reader.feed(data)
-        self._after_part = [] if self._shared.last_read is self else None
-        self._shared.last_read = self
-        self._take()
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Return where the next bytes go: all connections share one buffer."""
+        return self._shared.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._shared.buffer[:nbytes])
+        now = self.last_active = self._shared.loop.time()
+        self._incoming = self._reader.feed(data, now)
+        if self._shared.turns.take(self) and self._transport is not None:
+            self._is_waiting = True
+            self._transport.pause_reading()
 
     def pause_writing(self) -> None:
         """Read no more requests from one that does not read the answers."""
-        self._is_paused = True
-        if self._transport is not None:
+        self._is_choked = True
+        self._choked_at = self._shared.loop.time()
+        if self._transport is not None and self._shared.is_server:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        self._is_paused = False
-        self._take()
-        if self._is_open and not self._is_paused and self._transport is not None:
-            self._transport.resume_reading()
+        self._is_choked = False
+        self.flush()
+        while self._on_writable and not self._is_choked:
+            self._on_writable.popleft()()
+        if self._is_choked or not self._is_open:
+            return
+        self._shared.budget.hold(self, self.measure())
+        if self._shared.is_server and not self._is_waiting:
+            self._is_waiting = True
+            self._shared.turns.wait(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._is_open = False
-        self._hold(0)
-        self._out.clear()
+        self._release()
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(
@@ -217,22 +329,30 @@ class Peer(asyncio.Protocol):
             callback(self)
         self._on_close.clear()
 
-    def _take(self) -> None:
-        """Serve what has come in, until the other side has too much to read."""
+    def serve(self, until: float) -> bool:
+        """Serve what has come in until a time of `perf_counter`; say whether there is more.
+
+        It ends before if the other side has too much to read: then it waits until that is read.
+        """
+        self._after_part = [] if self._shared.last_read is self else None
+        self._shared.last_read = self
         self._is_serving = True
-        fault = ""
+        has_more, fault, number = False, "", 0
         try:
-            for number, command in enumerate(self._incoming, 1):
+            while not self._must_stop():
+                command = next(self._incoming, None)
+                if command is None:
+                    break
                 if command.flag & RESPONSE:
                     self._resolve(command)
                 else:
                     self._serve(self, command)
+                number += 1
                 if not number % _PART or self._out_size > _LARGE:
                     self._end_part()
-                if self._is_paused or not self._is_open:
+                if perf_counter() >= until:
+                    has_more = True
                     break
-            else:
-                self._hold(self._reader.buffered)
         except FrameError as error:
             fault = str(error)
         self._end_part()
@@ -240,6 +360,21 @@ class Peer(asyncio.Protocol):
         self._is_serving = False
         if fault:
             self.close(fault)
+        if (size := self.measure()) != self.held:
+            self._shared.budget.hold(self, size)
+        if has_more and self._is_open:
+            return True
+        if self._is_waiting:
+            self._is_waiting = False
+            self._read_on()
+        return False
+
+    def _must_stop(self) -> bool:
+        return not self._is_open or (self._is_choked and self._shared.is_server)
+
+    def _read_on(self) -> None:
+        if not self._is_held_back and not self._must_stop() and self._transport is not None:
+            self._transport.resume_reading()
 
     def _take_run(self, data: bytes, at: int) -> int:
         take = self._shared.runs.get(data[at + _CODE_AT : at + _CODE_AT + 2])
@@ -255,18 +390,21 @@ class Peer(asyncio.Protocol):
             self.flush()
 
     def _abort(self, reason: str) -> None:
+        if not self._is_open:
+            return
         self._shared.complaints.say(self.address, reason)
         self._is_open = False
-        self._out.clear()
+        self._release()
         if self._transport is not None:
             self._transport.abort()
 
-    def _hold(self, size: int) -> None:
-        if size != self._held:
-            self._shared.buffered += size - self._held
-            self._held = size
-            if size and self._shared.buffered > self._limits.buffered:
-                self._abort(f"frames begun hold over {self._limits.buffered} bytes in all")
+    def _release(self) -> None:
+        """Let go of what came in, and of what was to go out."""
+        self._reader.clear()
+        self._incoming = iter(())
+        self._out.clear()
+        self._out_size = 0
+        self._on_writable.clear()
 
     def _next_opaque(self) -> int:
         opaque = next(self._opaques)
@@ -278,6 +416,11 @@ class Peer(asyncio.Protocol):
         future = self._waiting.get(response.opaque)
         if future is not None and not future.done():
             future.set_result(response)
+
+
+def _age(now: float, since: float, grace: float) -> float:
+    age = now - since
+    return 0.0 if age < grace else min(age, _LONG) + _MOMENT
 
 
 def _address(name: Sequence[Any]) -> str:

@@ -13,6 +13,7 @@ from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import ONEWAY, Command, response
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RemotingError, RequestTimeoutError
+from mqlake.remoting.limits import Limits
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
@@ -31,15 +32,15 @@ waits for `Peer.answer`. A coroutine runs as a task and returns one of these.
 class Dispatcher:
     """Calls the handler of a request's code, and answers for it when it fails."""
 
-    def __init__(self, handlers: Mapping[int, Handler], in_flight: int) -> None:
+    def __init__(self, handlers: Mapping[int, Handler], limits: Limits) -> None:
         self._handlers = {int(code): handler for code, handler in handlers.items()}
-        self._in_flight = in_flight
+        self._in_flight, self._bodies = limits.in_flight, limits.bodies
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __call__(self, peer: Peer, request: Command) -> None:
         """Serve a request."""
-        if peer.in_flight >= self._in_flight:
-            _refuse(peer, request, self._in_flight)
+        if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
+            _refuse(peer, request)
             return
         handler = self._handlers.get(request.code)
         if handler is None:
@@ -47,6 +48,7 @@ class Dispatcher:
             return
         if not request.flag & ONEWAY:
             peer.in_flight += 1
+            peer.bodies += len(request.body)
         try:
             answer = handler(peer, request)
         except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
@@ -58,6 +60,7 @@ class Dispatcher:
         elif iscoroutine(answer):
             if request.flag & ONEWAY:
                 peer.in_flight += 1
+                peer.bodies += len(request.body)
             task = asyncio.ensure_future(_finish(peer, request, answer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -77,6 +80,7 @@ async def _finish(peer: Peer, request: Command, coroutine: Coroutine[Any, Any, A
         answer = _failed(peer, request, error)
     if request.is_oneway:
         peer.in_flight -= 1
+        peer.bodies -= len(request.body)
     elif answer is not None:
         peer.answer(request, answer)
 
@@ -109,8 +113,10 @@ def _not_supported(request: Command) -> Command:
     return response(request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
 
 
-def _refuse(peer: Peer, request: Command, limit: int) -> None:
-    remark = f"[TOO_MANY_IN_FLIGHT]{limit} requests of this connection wait"
+def _refuse(peer: Peer, request: Command) -> None:
+    waiting = f"{peer.in_flight} requests of this connection, {peer.bodies} bytes, wait"
     # clients of 4.9 give up upon SYSTEM_BUSY; upon this those of all releases send again
-    answer = response(request, ResponseCode.SERVICE_NOT_AVAILABLE, remark=remark)
+    answer = response(
+        request, ResponseCode.SERVICE_NOT_AVAILABLE, remark=f"[TOO_MANY_IN_FLIGHT]{waiting}"
+    )
     _answer(peer, request, answer)

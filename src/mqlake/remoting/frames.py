@@ -24,6 +24,9 @@ _TLS_HANDSHAKE: Final = 0x16
 _BETWEEN_RUNS: Final = 8
 """Frames that are read one by one, once no run begins, before a run is asked for again."""
 
+_PROGRESS: Final = 65_536
+"""Bytes of a frame that are progress: a byte now and then is none."""
+
 TakeRun = Callable[[bytes, int], int]
 """Serves whole frames with binary headers of a run in some data, from a position on; returns the
 position behind them, or the same one."""
@@ -34,6 +37,10 @@ class FrameReader:
 
     Args:
         take_run: asked for runs, before frames are read one by one.
+
+    Attributes:
+        begun: when the frame began that is not complete; the time that `feed` was given.
+        moved: when so much of it had come last that it can be called progress.
     """
 
     def __init__(
@@ -47,24 +54,46 @@ class FrameReader:
         self._take_run = take_run
         self._rest = bytearray()
         self._need = 0
+        self._untaken = 0
+        self.begun = self.moved = 0.0
+        self._counted = 0
 
     @property
-    def buffered(self) -> int:
+    def unfinished(self) -> int:
         """Bytes held of a frame that is not complete."""
         return len(self._rest)
 
-    def feed(self, data: bytes) -> Iterator[Command]:
-        """Yield the commands that `data` completes; keep what is left for the next call.
+    @property
+    def untaken(self) -> int:
+        """Bytes held until all commands in them are taken."""
+        return self._untaken
+
+    def clear(self) -> None:
+        """Let go of what is held of a frame that is not complete."""
+        self._rest = bytearray()
+        self._untaken = 0
+
+    def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command]:
+        """Return the commands that `data` completes; keep what is left for the next call.
+
+        They are to be taken, all of them, before the next call.
 
         Raises:
-            FrameError: what comes next is no frame; nothing more can be read.
+            FrameError: on taking: what comes next is no frame; nothing more can be read.
         """
         if self._rest:
             self._rest += data
-            if len(self._rest) < self._need:
-                return
+            size = len(self._rest)
+            if size < self._need:
+                if size - self._counted >= _PROGRESS:
+                    self.moved, self._counted = now, size
+                return iter(())
             data = bytes(self._rest)
             self._rest = bytearray()
+        self._untaken = len(data)
+        return self._cut(data, now)
+
+    def _cut(self, data: bytes, now: float) -> Iterator[Command]:
         at, end = 0, len(data)
         one_by_one = 0
         while end - at >= _LENGTHS.size:
@@ -94,7 +123,10 @@ class FrameReader:
             yield command
         else:
             self._need = _LENGTHS.size
+        self._untaken = 0
         self._rest += data[at:]
+        self._counted = end - at
+        self.begun = self.moved = now
 
     def _decode(self, kind: int, header: bytes) -> Command:
         if kind == _JSON:

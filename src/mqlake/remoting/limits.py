@@ -11,18 +11,23 @@ class Limits(NamedTuple):
     Attributes:
         frame: longest frame in bytes; upstream's `com.rocketmq.remoting.frameMaxLength`.
         header: longest header of a frame in bytes.
-        buffered: bytes of frames begun but not yet complete, over all connections.
+        memory: bytes that are held for all connections together: frames begun, requests that wait
+            for an answer, answers that wait to be read. Beyond it the greediest are closed.
+        frame_time: seconds within which a frame that has begun must be complete. 0: for ever.
         in_flight: requests of one connection that wait for their answer (parked pulls count).
+        bodies: bytes of the bodies of those requests.
         write_buffer: bytes that wait for one connection to read them before it is closed.
-        connections: open at once.
+        connections: open at once; fewer if this process may not open so many files.
         idle: seconds without a byte in or out before a connection is closed; upstream's
             `serverChannelMaxIdleTimeSeconds`. 0: never.
     """
 
     frame: int = 16 * 1024 * 1024
     header: int = 1024 * 1024
-    buffered: int = 512 * 1024 * 1024
+    memory: int = 192 * 1024 * 1024
+    frame_time: float = 60.0
     in_flight: int = 16_384
+    bodies: int = 64 * 1024 * 1024
     write_buffer: int = 64 * 1024 * 1024
     connections: int = 20_000
     idle: float = 120.0

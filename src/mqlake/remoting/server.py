@@ -6,9 +6,11 @@ Upstream: `NettyRemotingServer`.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-from collections.abc import Mapping
+import resource
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from mqlake.errors import MqlakeError
@@ -18,9 +20,11 @@ from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
 
-_log: Final = logging.getLogger("mqlake.remoting")
-
 _BACKLOG: Final = 1024
+_AT_ONCE: Final = 500
+"""Connections that are looked at, and maybe closed, in one round of the loop."""
+_OTHER_FILES: Final = 2048
+"""Files that are kept for what this process opens besides connections, as a store's are."""
 
 
 class RemotingServer:
@@ -43,7 +47,7 @@ class RemotingServer:
         runs: Mapping[int, TakePeersRun] | None = None,
     ) -> None:
         self._limits = limits or Limits()
-        self._dispatcher = Dispatcher(handlers, self._limits.in_flight)
+        self._dispatcher = Dispatcher(handlers, self._limits)
         self._typed, self._runs = typed, runs
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
@@ -63,6 +67,7 @@ class RemotingServer:
         loop = asyncio.get_running_loop()
         if self._shared is None:
             self._shared = Shared(loop, self._limits, self._typed, self._runs)
+            self._shared.connections = min(self._limits.connections, _connections())
             self._sweep_later()
         try:
             server = await loop.create_server(self._accept, host, port, backlog=_BACKLOG)
@@ -90,14 +95,31 @@ class RemotingServer:
         return Peer(self._dispatcher, self._shared)
 
     def _sweep_later(self) -> None:
-        if self._shared is not None and self._limits.idle:
-            self._sweeper = self._shared.loop.call_later(self._limits.idle / 4, self._sweep)
+        limits = [limit for limit in (self._limits.idle, self._limits.frame_time) if limit]
+        if self._shared is not None and limits:
+            self._sweeper = self._shared.loop.call_later(min(limits) / 4, self._sweep)
 
     def _sweep(self) -> None:
-        assert self._shared is not None
-        silent_since = self._shared.loop.time() - self._limits.idle
-        for peer in self.peers:
-            if peer.last_active < silent_since:
-                _log.info("%s: closed: silent for %g s", peer.address, self._limits.idle)
-                peer.close()
+        """Look at all connections, a few in each round of the loop."""
         self._sweep_later()
+        self._check_some(iter(self.peers))
+
+    def _check_some(self, peers: Iterator[Peer]) -> None:
+        assert self._shared is not None
+        now = self._shared.loop.time()
+        some = list(islice(peers, _AT_ONCE))
+        for peer in some:
+            if self._limits.idle and peer.last_active < now - self._limits.idle:
+                peer.close(f"silent for {self._limits.idle:g} s")
+            elif self._limits.frame_time:
+                peer.check_frame(now - self._limits.frame_time)
+        if some:
+            self._shared.loop.call_soon(self._check_some, peers)
+
+
+def _connections() -> int:
+    """Return how many connections leave room for the other files that this process opens."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(files - _OTHER_FILES, files // 2)

@@ -1,27 +1,44 @@
-"""What the connections of one server or client share: writing together, memory, idle time."""
+"""What the connections of one server or client share: writing together, memory, turns."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mqlake.remoting import json_header
 from mqlake.remoting.complaints import Complaints
 from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.memory_budget import MemoryBudget
+from mqlake.remoting.turns import Turns
 
 if TYPE_CHECKING:
     from mqlake.remoting.connection import Peer, TakePeersRun
 
 
+_READ: Final = 1 << 18
+"""Bytes that are read from a connection at a time."""
+_BUSY_READ: Final = 1 << 15
+"""Bytes that are read while other connections wait for their turn."""
+_FULL_READ: Final = 1 << 12
+"""Bytes that are read while there is too much in memory already."""
+
+
 class Shared:
     """The connections of one server or client on one event loop.
+
+    Args:
+        is_server: whether one that does not read is read no further. A client reads answers even
+            if it cannot write: both sides would wait for each other.
 
     Attributes:
         peers: those that are open.
         runs: what serves runs of frames with binary headers, by the request code in their first.
-        buffered: bytes of frames begun but not yet complete, over all of them.
+        budget: what they hold in memory.
+        turns: which one is served when.
+        connections: how many may be open.
+        buffer: what comes in is read into it.
         last_read: the one that something came in from last.
     """
 
@@ -31,27 +48,45 @@ class Shared:
         limits: Limits,
         typed: Mapping[int, type[Header]] | None = None,
         runs: Mapping[int, TakePeersRun] | None = None,
+        *,
+        is_server: bool = True,
     ) -> None:
         self.loop = loop
         self.limits = limits
+        self.is_server = is_server
         self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = {code.to_bytes(2): take for code, take in (runs or {}).items()}
         self.peers: set[Peer] = set()
-        self.buffered = 0
+        self.budget = MemoryBudget(limits.memory, loop, self.peers)
+        self.turns = Turns(loop)
+        self.connections = limits.connections
         self.last_read: Peer | None = None
+        self.buffer = memoryview(bytearray(_READ))
+        self._busy, self._full = self.buffer[:_BUSY_READ], self.buffer[:_FULL_READ]
         self._writers: list[Peer] = []
 
     def opened(self, peer: Peer) -> bool:
         """Count a connection; say whether there may be so many."""
         self.peers.add(peer)
-        return len(self.peers) <= self.limits.connections
+        return len(self.peers) <= self.connections
 
     def lost(self, peer: Peer) -> None:
         """Forget a connection."""
         self.peers.discard(peer)
+        self.budget.hold(peer, 0)
         if self.last_read is peer:
             self.last_read = None
+
+    def room(self) -> memoryview:
+        """Return the buffer for the next bytes of a connection: a short one if there is pressure.
+
+        However many connections have something to be read in one round of the loop, that takes
+        little time and little memory then.
+        """
+        if self.budget.used > self.budget.limit:
+            return self._full
+        return self._busy if self.turns.are_taken else self.buffer
 
     def will_write(self, peer: Peer) -> None:
         """Flush a connection once this round of the loop is over."""

@@ -77,7 +77,7 @@ def _read(data: bytes, case: Case) -> bool:
                     command.header(SendMessageHeaderV2)
                 with suppress(HeaderError):
                     require(all(type(v) is str for v in command.fields.values()), "a field")
-        require(reader.buffered <= _LIMITS.frame + 4, "more is held than a frame may have")
+        require(reader.unfinished <= _LIMITS.frame + 4, "more is held than a frame may have")
     return bool(commands)
 
 
@@ -91,7 +91,7 @@ def _commands(pieces: list[bytes]) -> tuple[list[bytes], str]:
                     found.append(encode(command))
         except FrameError:
             return found, "refused"
-    return found, "held" if reader.buffered else "at the end"
+    return found, "held" if reader.unfinished else "at the end"
 
 
 def _cut(case: Case, data: bytes) -> list[bytes]:

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from mqlake.remoting.command import Command
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.headers.pull import PullHeader
+from mqlake.remoting.held_back import HeldBack
 from mqlake.store.reads.arrivals import Arrivals
 
 LONGEST = 3600.0
 """Seconds that a pull waits at most, whatever it asks for."""
+
+_AT_ONCE = 64
+"""Pulls that are served in one round of the loop."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +54,7 @@ class LongPolls:
         self._loop = asyncio.get_running_loop()
         self._topics: dict[str, _Topic] = {}
         self._ready: list[WaitingPull] = []
+        self._unread = HeldBack(self._serve_waiting)
 
     def __len__(self) -> int:
         return sum(len(pulls) for topic in self._topics.values() for pulls in topic.queues.values())
@@ -81,10 +86,18 @@ class LongPolls:
         self._ready += pulls
 
     def _serve_ready(self) -> None:
-        ready, self._ready = self._ready, []
+        ready, self._ready = self._ready[:_AT_ONCE], self._ready[_AT_ONCE:]
+        if self._ready:
+            self._loop.call_soon(self._serve_ready)
         for pull in ready:
-            if self._leave(pull) and not pull.peer.is_closed:
-                self._serve(pull, False)
+            if pull.peer.is_choked:
+                self._unread.add(pull.peer, pull)
+            else:
+                self._serve_waiting(pull)
+
+    def _serve_waiting(self, pull: WaitingPull) -> None:
+        if self._leave(pull) and not pull.peer.is_closed:
+            self._serve(pull, False)
 
     def _expire(self, pull: WaitingPull) -> None:
         if self._leave(pull) and not pull.peer.is_closed:

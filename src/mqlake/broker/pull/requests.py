@@ -119,6 +119,7 @@ class PullRequests:
         header = pull.header
         code = code_of(found, header.queue_offset)
         if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & MAY_SUSPEND:
+            peer.drop_body(pull.request)
             deadline = self._waiting.deadline(self._patience(header))
             waiting = WaitingPull(peer, pull.request, header, header.queue_offset, deadline)
             self._waiting.wait(waiting)

@@ -1,0 +1,77 @@
+"""Turns: connections are served for a moment each, so that none holds the event loop.
+
+In one round of the loop all connections together are served for `ROUND` seconds, each for `TURN`
+seconds before the next one that waits. Whoever has more to be served then is read no further, and
+waits for another turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from time import perf_counter
+from typing import Final, Protocol
+
+ROUND: Final = 0.005
+"""Seconds of a round of the loop in which requests are begun."""
+TURN: Final = 0.001
+"""Seconds that one connection is served while others wait."""
+_IDLE: Final = 0.1
+"""Seconds after which the round that was timed last is over for certain."""
+
+
+class Served(Protocol):
+    """A connection that has turns."""
+
+    def serve(self, until: float) -> bool:
+        """Serve requests until a time of `perf_counter`; say whether there are more."""
+        ...
+
+
+class Turns:
+    """Who is served when."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[Served] = deque()
+        self._end = 0.0
+        self._is_scheduled = False
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether connections wait for a turn."""
+        return bool(self._waiting)
+
+    def take(self, served: Served) -> bool:
+        """Serve a connection that something came in from; say whether it waits for a turn now."""
+        if not self._waiting:
+            now = perf_counter()
+            if now - self._end > _IDLE:
+                self._end = now + ROUND
+            # Time that is over by now may have been this round's: the next one begins with more.
+            if now < self._end and not served.serve(self._end):
+                return False
+        self.wait(served)
+        return True
+
+    def wait(self, served: Served) -> None:
+        """Serve a connection when its turn comes."""
+        self._waiting.append(served)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._next_round)
+
+    def _next_round(self) -> None:
+        self._is_scheduled = False
+        waiting, now = self._waiting, perf_counter()
+        end = self._end = now + ROUND
+        while waiting and now < end:
+            served = waiting.popleft()
+            if served.serve(min(now + TURN, end) if waiting else end):
+                waiting.append(served)
+            now = perf_counter()
+        if waiting:
+            self._schedule()

@@ -1,0 +1,167 @@
+"""A broker under attack: `mqlake broker` in a process of its own, with a probe in its event loop.
+
+    with attacked(tmp_path) as attack:
+        ...  # attack `attack.address`
+    attack.toll.check()
+
+Beside the attack a well-behaved client goes on sending and pulling, in a third process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.attacks.honest_client import HonestClient, Service
+from tests.attacks.probe import Probe
+from tests.programs.processes import BrokerProcess
+
+MEMORY = 512 << 20
+"""Bytes that a broker may have in memory under any attack."""
+STALL = 0.1
+"""Seconds for which nothing may hold its event loop."""
+
+_SETTINGS = {
+    "mappedFileSizeCommitLog": 64 << 20,
+    "mappedFileSizeConsumeQueue": 200_000,
+    "maxMessageSize": 4 << 20,
+}
+_RESET_PEAK = "5"
+"""Written to `clear_refs` it makes the peak what is in memory now."""
+
+
+class Toll(NamedTuple):
+    """What an attack cost.
+
+    Attributes:
+        stall: longest time in seconds that the loop was held, by processor time of its thread.
+        wall: the same by wall time; only to be looked at, since a busy machine lengthens it.
+        peak: most bytes in memory (RSS) during the attack.
+        before, after: bytes in memory before it began, and when it was over.
+        service: what became of the well-behaved client's requests.
+    """
+
+    stall: float
+    wall: float
+    peak: int
+    before: int
+    after: int
+    service: Service
+
+    def check(self, stall: float = STALL, memory: int = MEMORY) -> None:
+        """See that nobody else noticed the attack."""
+        assert not self.service.failures, self
+        assert self.service.answers, self
+        assert self.stall < stall, self
+        assert self.peak < memory, self
+
+
+class Attack:
+    """A broker that runs, with a well-behaved client beside it.
+
+    Attributes:
+        process: the broker.
+        address: where it listens, "ip:port".
+        toll: what the attack cost; there once the block of `attacked` has ended.
+    """
+
+    toll: Toll
+
+    def __init__(self, process: BrokerProcess, probe: Probe) -> None:
+        self.process, self.probe = process, probe
+        self.address = process.address
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def resident(self) -> int:
+        """Return the bytes that the broker has in memory now."""
+        return self._status("VmRSS")
+
+    def _status(self, name: str) -> int:
+        status = Path(f"/proc/{self.process.process.pid}/status").read_text()
+        return int(status.split(f"{name}:")[1].split()[0]) << 10
+
+    def begin(self) -> None:
+        """Measure from now on."""
+        Path(f"/proc/{self.process.process.pid}/clear_refs").write_text(_RESET_PEAK)
+        self.probe.reset()
+        self.probe.settle()
+        self._before = self.resident()
+
+    def end(self, honest: HonestClient) -> None:
+        """Take the toll."""
+        figures = self.probe.settle()
+        service = honest.stop()
+        peak, after = self._status("VmHWM"), self.resident()
+        self.toll = Toll(figures.stall, figures.wall, peak, self._before, after, service)
+
+
+@cache
+def _compile_kernels() -> None:
+    """Compile kernels that are not in Numba's cache: a broker that does so keeps the memory."""
+    code = "from mqlake.dispatch import warm_up as a; from mqlake.remoting import warm_up as b;"
+    subprocess.run([sys.executable, "-c", f"{code} a.load(export=False); b.load()"], check=True)
+
+
+class _Probed(BrokerProcess):
+    """A broker that is started by this module, which puts the probe into its loop."""
+
+    program = "tests.attacks.broker_process"
+
+
+@contextmanager
+def attacked(directory: Path, **settings: object) -> Generator[Attack]:
+    """Run a broker and its well-behaved client until the block ends, then take the toll.
+
+    Args:
+        directory: for the store, the logs and the probe's figures.
+        settings: under the names of `broker.conf`.
+    """
+    _compile_kernels()
+    path = directory / "probe"
+    probe = Probe(path)
+    os.environ[_PROBE] = str(path)
+    process = _Probed(directory / "store", directory / "log", {**_SETTINGS, **settings})
+    try:
+        with HonestClient(process.address, directory / "honest.log") as honest:
+            attack = Attack(process, probe)
+            attack.begin()
+            yield attack
+            attack.end(honest)
+        assert process.stop() == 0, process.log.read_text()
+    finally:
+        process.kill()
+
+
+_PROBE = "MQLAKE_ATTACK_PROBE"
+
+
+def _main() -> None:
+    """Be `mqlake`, with a probe in its event loop."""
+    import asyncio
+
+    from mqlake.cli.app import main
+    from mqlake.programs import serve
+
+    factory = serve.loop_factory() or asyncio.new_event_loop
+    probe = Probe(Path(os.environ[_PROBE]))
+
+    def make_loop() -> asyncio.AbstractEventLoop:
+        loop = factory()
+        probe.watch(loop)
+        return loop
+
+    serve.loop_factory = lambda: make_loop
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    _main()

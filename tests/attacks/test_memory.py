@@ -1,0 +1,131 @@
+"""Clients that have the broker hold as much as they can for them."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Command, request
+from mqlake.remoting.frames import encode
+from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
+from tests.attacks.broker_process import Attack, attacked
+from tests.attacks.raw import answers, connections, push
+from tests.broker.pull.pulls import pull_header, pulled
+from tests.broker.running import PATIENCE, to
+
+FRAME = 16 << 20
+
+
+def begun(size: int, sent: int) -> bytes:
+    """Return the first bytes of a frame."""
+    return struct.pack(">II", size - 4, 100) + bytes(sent - 8)
+
+
+def send(attack: Attack, topic: str, body: bytes, queue_id: int = 0) -> None:
+    """Send a message, as a client does that means well."""
+
+    async def run() -> None:
+        client = RemotingClient()
+        asked = request(RequestCode.SEND_MESSAGE_V2, to(topic, queue_id=queue_id), body)
+        try:
+            await client.call(attack.address, asked, PATIENCE)
+        finally:
+            await client.close()
+
+    asyncio.run(run())
+
+
+def parked(topic: str, opaques: count[int], number: int, **fields: object) -> bytes:
+    """Return pulls of a topic's queue 0 that wait for its second message."""
+    return b"".join(
+        encode(_numbered(request(RequestCode.PULL_MESSAGE, _waiting(topic, fields)), opaques))
+        for _ in range(number)
+    )
+
+
+def _waiting(topic: str, fields: dict[str, object]):
+    flags = HAS_SUBSCRIPTION | MAY_SUSPEND
+    known = {"topic": topic, "sys_flag": flags, "suspend_timeout_millis": 600_000, **fields}
+    return pull_header(1, **known)
+
+
+def _numbered(asked: Command, opaques: count[int]) -> Command:
+    asked.opaque = next(opaques)
+    return asked
+
+
+def test_frames_begun_and_never_ended(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack, connections(attack.port, 40) as found:
+        data = begun(FRAME, FRAME - 1)
+        with ThreadPoolExecutor(8) as threads:
+            sent = list(threads.map(lambda one: push(one, data), found))
+        assert any(sent)
+        for _ in range(8):
+            send(attack, "Large", bytes(4_000_000))
+    attack.toll.check()
+
+
+def test_small_frames_begun_on_many_connections(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack, connections(attack.port, 1000) as found:
+        data = begun(FRAME, 256 << 10)
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda one: push(one, data), found))
+        for _ in range(8):
+            send(attack, "Large", bytes(4_000_000))
+    attack.toll.check()
+
+
+def test_parked_pulls_of_clients_that_read_nothing(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack:
+        send(attack, "Wide", b"first")
+        before = attack.resident()
+        with connections(attack.port, 40, receive=4096) as found:
+            opaques = count(1)
+            for one in found:
+                assert push(one, parked("Wide", opaques, 250))
+            attack.probe.settle()
+            send(attack, "Wide", bytes(250_000))
+            time.sleep(1)
+            send(attack, "Wide", b"third")
+            (answer, *_) = answers(found[0], 1)
+            assert pulled(answer).code == ResponseCode.SUCCESS
+        time.sleep(1)
+        attack.probe.settle()
+        assert attack.resident() - before < 64 << 20
+    attack.toll.check(memory=300 << 20)
+
+
+def test_who_reads_late_is_answered_all_the_same(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack:
+        send(attack, "Wide", b"first")
+        with connections(attack.port, 2, receive=4096) as found:
+            opaques = count(1)
+            for one in found:
+                assert push(one, parked("Wide", opaques, 100))
+            attack.probe.settle()
+            send(attack, "Wide", bytes(250_000))
+            time.sleep(0.5)
+            for one in found:
+                got = answers(one, 100)
+                assert {len(pulled(answer).bodies[0]) for answer in got} == {250_000}
+                assert len({answer.opaque for answer in got}) == 100
+    attack.toll.check()
+
+
+def test_parked_pulls_with_bodies(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack:
+        send(attack, "Wide", b"first")
+        with connections(attack.port, 40) as found:
+            header = _waiting("Wide", {})
+            pull = encode(request(RequestCode.PULL_MESSAGE, header, bytes(FRAME - 5000)))
+            for one in found:
+                push(one, pull)
+            for _ in range(4):
+                send(attack, "Large", bytes(4_000_000))
+    attack.toll.check()
