@@ -193,6 +193,13 @@ class Kernel(Protocol):
         """Write rows as records: see `mqlake.dispatch.encode.write_records`."""
         ...
 
+    def properties_with_crc(self, texts: Bytes, rows: Rows) -> tuple[bool, int, int]:
+        """Return whether a row may bring a record CRC, and bytes of properties with their own.
+
+        (whether so, most of a row, all of them)
+        """
+        ...
+
     def state_crcs(self, buffer: Bytes, starts: Longs, sizes: Longs) -> None:
         """Write the CRC of records that have room for it: see `mqlake.dispatch.encode`."""
         ...

@@ -45,6 +45,7 @@ draft_batch = _batch_body.draft_batch
 packed = _packed.packed
 state_crcs = _record_crc.state_crcs
 first_torn = _torn.first_torn
+properties_with_crc = _record_crc.properties_with_crc
 
 
 def walk(window: Window, at: int, stop: int, records: RecordColumns, *, check_crc: bool) -> Walk:

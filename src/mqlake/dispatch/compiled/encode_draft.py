@@ -32,6 +32,7 @@ from mqlake.dispatch.compiled.memory import (
 )
 from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
 from mqlake.dispatch.compiled.record_crc import may_hold_crc
+from mqlake.dispatch.compiled.text_search import holds
 from mqlake.dispatch.drafts import FIELDS
 from mqlake.formats import properties, sys_flag
 
@@ -39,6 +40,7 @@ _KEYS, _TAGS, _DELAY, _INNER_NUM = (
     np.frombuffer(name.encode(), np.uint8)
     for name in (properties.KEYS, properties.TAGS, properties.DELAY, properties.INNER_NUM)
 )
+_RARE = properties.INNER_NUM.index("M")
 _NAME_END, _PAIR_END = ord(properties.NAME_VALUE_SEPARATOR), ord(properties.PROPERTY_SEPARATOR)
 _SPACE = ord(properties.KEY_SEPARATOR)
 _MAX_PROPERTIES = properties.MAX_LENGTH
@@ -136,21 +138,9 @@ def _put_list(texts, to, source, at, count):
 
 
 @outlined
-def _may_be_inner_batch(texts, start, end):
-    """Say whether INNER_NUM stands anywhere."""
-    length = len(_INNER_NUM)
-    for at in range(start, end - length + 1):
-        same = 0
-        while same < length and load_u8(texts, at + same) == _INNER_NUM[same]:
-            same += 1
-        if same == length:
-            return True
-    return False
-
-
-@inlined
 def _may_be_odd(texts, start, end):
-    return _may_be_inner_batch(texts, start, end) or may_hold_crc(texts, start, end)
+    """Say whether the name of an inner batch's property stands anywhere, or a record CRC does."""
+    return holds(texts, start, end, _INNER_NUM, _RARE) or may_hold_crc(texts, start, end)
 
 
 @inlined

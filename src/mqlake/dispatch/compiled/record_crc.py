@@ -8,20 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.dispatch.compiled.crc32 import crc32
-from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, load_word, store_u8
+from mqlake.dispatch.compiled.jit import inlined, kernel
+from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, store_u8
+from mqlake.dispatch.compiled.text_search import holds
 from mqlake.formats import record_crc
 
 _FIRST = np.frombuffer(record_crc.FIRST, np.uint8)
 _FIRST_SIZE, _SIZE = len(record_crc.FIRST), record_crc.SIZE
-_NAME_SIZE = len(record_crc.NAME)
 _SEPARATOR, _ZERO = record_crc.SEPARATOR, np.uint64(ord("0"))
 # Numba turns uint64 mixed with int64 into float64: every constant below is a uint64.
 _MASK, _TEN = np.uint64(record_crc.MASK), np.uint64(10)
-
-_LAST_OF_NAME = ord(record_crc.NAME[-1])
-_LAST_IN_ALL = np.uint64(_LAST_OF_NAME * 0x0101010101010101)
-_ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_RARE = record_crc.FIRST.index(b"#")
 
 
 @inlined
@@ -42,36 +39,23 @@ def missing_separator(texts, at, length):
     return np.int64(length > 0 and load_u8(texts, at + length - 1) != _SEPARATOR)
 
 
-@outlined
-def _begins_before(texts, at, last):
-    """Say whether the byte at `last` ends the name, and its separator follows."""
-    first = last - _NAME_SIZE + 1
-    if first < at:
-        return False
-    for place in range(_FIRST_SIZE):  # noqa: SIM110 (Numba knows no generators)
-        if load_u8(texts, first + place) != _FIRST[place]:
-            return False
-    return True
-
-
-@outlined
+@inlined
 def may_hold_crc(texts, at, end):
-    """Say whether properties may have one of this name: it may also be part of another's value.
+    """Say whether properties may have one of this name: it may also be part of another's value."""
+    return holds(texts, at, end, _FIRST, _RARE)
 
-    The name's last byte is rare, and looked for eight bytes at a time.
-    """
-    place, last = at, end - 1
-    while last - place >= 8:
-        word = load_word(texts, place) ^ _LAST_IN_ALL
-        if (word - _ONES) & ~word & _TOPS != 0:
-            for byte in range(place, place + 8):
-                if load_u8(texts, byte) == _LAST_OF_NAME and _begins_before(texts, at, byte):
-                    return True
-        place += 8
-    for byte in range(place, last):
-        if load_u8(texts, byte) == _LAST_OF_NAME and _begins_before(texts, at, byte):
-            return True
-    return False
+
+@kernel
+def properties_with_crc(texts, drafts):
+    """Return (whether a draft brings a CRC, most and all bytes of properties with one)."""
+    texts = borrow(texts)
+    brings, most, total = False, np.int64(0), np.int64(0)
+    for row in range(len(drafts)):
+        at, length = drafts[row].properties_at, np.int64(drafts[row].properties_length)
+        brings |= may_hold_crc(texts, at, at + length)
+        length += missing_separator(texts, at, length) + _SIZE
+        most, total = max(most, length), total + length
+    return brings, most, total
 
 
 @kernel

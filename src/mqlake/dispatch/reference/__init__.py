@@ -6,7 +6,7 @@ Slow, and built on `mqlake.formats` alone: NumPy is not imported here, its array
 from __future__ import annotations
 
 from mqlake.dispatch.reference.describe import describe
-from mqlake.dispatch.reference.encode import state_crcs, write_records
+from mqlake.dispatch.reference.encode import properties_with_crc, state_crcs, write_records
 from mqlake.dispatch.reference.encode_draft import draft_batch, draft_messages
 from mqlake.dispatch.reference.index_entries import insert_entries, lookup_entries, relink
 from mqlake.dispatch.reference.messages import message_columns
@@ -42,6 +42,7 @@ __all__ = [
     "message_columns",
     "message_ids",
     "packed",
+    "properties_with_crc",
     "property_texts",
     "relink",
     "scan_records",

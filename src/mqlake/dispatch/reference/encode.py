@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mqlake.formats import host, properties, record, record_crc, sys_flag
@@ -75,10 +76,22 @@ def write_records(
     return len(drafts.rows), to
 
 
+def properties_with_crc(texts: Bytes, rows: Rows) -> tuple[bool, int, int]:
+    found = [texts[at : at + length].tobytes() for at, length in _spans(rows)]
+    lengths = [len(one) + len(record_crc.missing_separator(one)) + record_crc.SIZE for one in found]
+    brings = any(record_crc.FIRST in one for one in found)
+    return brings, max(lengths, default=0), sum(lengths)
+
+
 def state_crcs(buffer: Bytes, starts: Longs, sizes: Longs) -> None:
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         at, end = start + size - record_crc.SIZE, start + size
         buffer[at:end] = memoryview(record_crc.encode(zlib.crc32(buffer[start:at].data)))
+
+
+def _spans(rows: Rows) -> Iterator[tuple[int, int]]:
+    ats, lengths = rows["properties_at"].tolist(), rows["properties_length"].tolist()
+    return zip(ats, lengths, strict=True)
 
 
 def _span(data: Bytes, row: Rows, name: str) -> bytes:

@@ -147,8 +147,9 @@ class Appender:
         if checks.refusal is not None or queue_id < 0:
             self._topic(topic, queue_id)
         magic, topic_data = checks.topic(topic)
-        properties = encode_properties(message, appends_crc=checks.appends_crc)
-        length = len(properties) + checks.crc_size
+        crc_size = checks.crc_size
+        properties = encode_properties(message, crc_size)
+        length = len(properties) + crc_size
         born_host, host_bits = checks.sender(message.born_host)
         head, head_size = _HEADS[host_bits >> 4]
         size = head_size + len(body) + len(topic_data) + _LENGTH_SIZE + length
@@ -178,7 +179,7 @@ class Appender:
             raise illegal(f"a value does not fit into its field: {error}") from None
         first = _SIZE.pack(size)
         rest = b"".join((record_head, body, topic_data, _LENGTH.pack(length), properties))
-        if checks.appends_crc:
+        if crc_size:
             rest += encode_crc(crc32(rest, crc32(first)))
         log.append_record(size, first, rest)
         if not flags & _UNQUEUED_BIT:

@@ -136,13 +136,13 @@ class AppendChecks:
             raise illegal(f"{size} bytes do not fit in one file of the commit log")
 
 
-def encode_properties(message: Message, *, appends_crc: bool = False) -> bytes:
+def encode_properties(message: Message, crc_size: int = 0) -> bytes:
     """Return a message's properties as they are stored.
 
     A record CRC that the message brings, as one does that was read and is put again, is dropped.
 
     Args:
-        appends_crc: leave room for the record's own, which is to come behind them.
+        crc_size: bytes that the record's own is to take behind them; 0 for none.
 
     Raises:
         Refusal: MESSAGE_ILLEGAL: not storable, or those of an inner batch, which needs another
@@ -164,10 +164,11 @@ def encode_properties(message: Message, *, appends_crc: bool = False) -> bytes:
     except (FormatError, UnicodeEncodeError) as error:
         raise illegal(f"properties: {error}") from None
     length = len(data)
-    if appends_crc:
+    if crc_size:
         if length and data[-1] != _SEPARATOR:
             data += _PAIR_END.encode()
-        length = len(data) + _CRC_SIZE
+            length += 1
+        length += crc_size
     if length > MAX_LENGTH:
         raise too_long(length)
     return data

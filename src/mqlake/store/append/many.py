@@ -10,7 +10,7 @@ from itertools import repeat
 import numpy as np
 
 from mqlake.dispatch import encode
-from mqlake.dispatch.batch import Bytes, Ints
+from mqlake.dispatch.batch import Bytes
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
 from mqlake.dispatch.encode import QueueRoute
 from mqlake.dispatch.kernel import Kernel, load
@@ -109,13 +109,13 @@ class ManyRecords:
             Refusal: MESSAGE_ILLEGAL: malformed, empty, too large, of a kind that cannot be one.
             DiskError: no room on the disk, or no next file.
         """
-        drafts, queue = self._draft(batch), (batch.topic, batch.queue_id)
+        drafts, length = self._draft(batch)
+        queue = batch.topic, batch.queue_id
         sender = self._checks.sender(batch.born_host)
         rows, store_host = drafts.rows, self._checks.store_host
         count = len(rows)
         each = record.HEAD_SIZES[sender.host_bits >> 4] + len(topic.data) + _LENGTH_SIZE
-        lengths = self._properties_lengths(drafts)
-        total = count * each + int(rows["body_length"].sum()) + int(lengths.sum())
+        total = count * each + int(rows["body_length"].sum()) + length
         self._checks.sizes(len(batch.body), total)
         queue_offset = self._table.get(queue, 0)
         routes = encode.make_routes(
@@ -159,16 +159,26 @@ class ManyRecords:
                 self._table[queue] = next_offset
         return reached
 
-    def _draft(self, batch: MessageBatch) -> Drafts:
+    def _draft(self, batch: MessageBatch) -> tuple[Drafts, int]:
+        """Return the messages, and how many bytes of properties their records have."""
         if batch.sys_flag & (sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH):
             raise illegal("a batch can be neither part of a transaction nor an inner batch")
         data = batch.encoded_properties or b""
         if _DELAY in data and properties.DELAY in properties.decode_properties(data):
             raise illegal("a batch cannot be delayed")
         self._checks.sizes(len(batch.body), 0)
-        drafts = encode.draft_batch(_without_crcs(batch.body), self._kernel)
+        drafts = encode.draft_batch(batch.body, self._kernel)
         if drafts is None:
             raise illegal(_fault(batch.body))
+        brings, most, total = self._kernel.properties_with_crc(drafts.texts, drafts.rows)
+        if brings:
+            drafts = encode.draft_batch(_without_crcs(batch.body), self._kernel)
+            assert drafts is not None
+            _, most, total = self._kernel.properties_with_crc(drafts.texts, drafts.rows)
+        if not self._checks.appends_crc:
+            total = int(drafts.rows["properties_length"].sum())
+        elif most > properties.MAX_LENGTH:
+            raise too_long(most)
         if not len(drafts.rows):
             raise illegal("the batch holds no message")
         try:
@@ -176,21 +186,7 @@ class ManyRecords:
                 drafts.rows[name] = getattr(batch, name)
         except OverflowError as error:
             raise illegal(f"a value does not fit into its field: {error}") from None
-        return drafts
-
-    def _properties_lengths(self, drafts: Drafts) -> Ints:
-        """Return the bytes of properties that each record has.
-
-        Raises:
-            Refusal: PROPERTIES_SIZE_EXCEEDED.
-        """
-        lengths = drafts.rows["properties_length"]
-        if self._checks.appends_crc:
-            lasts = drafts.texts[drafts.rows["properties_at"] + lengths - 1]
-            lengths = lengths + record_crc.SIZE + ((lengths > 0) & (lasts != record_crc.SEPARATOR))
-            if (longest := int(lengths.max())) > properties.MAX_LENGTH:
-                raise too_long(longest)
-        return lengths
+        return drafts, total
 
     def _write(
         self, drafts: Drafts, first: int, routes: Routes, now: int, *, whole: bool = False
@@ -267,20 +263,14 @@ def _number(queues: dict[tuple[str, int], int], message: Message) -> int | None:
 
 
 def _without_crcs(body: bytes) -> bytes:
-    """Return a batch's body without the record CRCs that its messages bring, which are rare."""
-    if record_crc.FIRST not in body:
-        return body
-    try:
-        parts = list(decode_batch(body))
-    except FormatError:  # said by who reads it
-        return body
+    """Return a batch's body without the record CRCs that its messages bring."""
     return encode_batch(
         (
             part.flag,
             body[part.body_at : part.body_at + part.body_length],
             record_crc.drop(body[part.properties_at : part.properties_at + part.properties_length]),
         )
-        for part in parts
+        for part in decode_batch(body)
     )
 
 
