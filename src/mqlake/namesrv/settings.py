@@ -39,6 +39,18 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     """Seconds after the start in which no route is told, if `needWaitForService`."""
     delete_topic_with_broker_registration: bool = False
     """Whether a topic that a broker no longer registers is forgotten."""
+    # Limits
+    max_topic_nums: int = 200_000
+    """How many topics brokers may register in all; a topic counts once for each broker name that
+    has it, a static topic once more for each of its queues; 1 to 10,000,000."""
+    max_broker_nums: int = 1000
+    """How many brokers may be registered; 1 to 100,000."""
+    max_kv_config_nums: int = 10_000
+    """How many values the KV configuration may have; 1 to 1,000,000."""
+    max_kv_config_size: int = 4 << 20
+    """Most bytes of all keys and values of the KV configuration; 1,024 to 268,435,456."""
+    long_request_queue_capacity: int = 1000
+    """How many requests that take longer than 2 ms may wait for their turn; 1 to 100,000."""
 
 
 FIXED = frozenset(
