@@ -292,20 +292,40 @@ def test_consumer_offsets(tmp_path: Path) -> None:
     assert table.query("G", "T", 0) == 9
     assert table.query_topic("G", "T") == {0: 9, 1: 11}
     assert (table.topics_of("G"), table.groups_of("T")) == ({"T", "T2"}, {"G", "H"})
-    assert table.topics_by_group() == {"G": {"T", "T2"}, "H": table.topics_of("H")}
     assert table.query_pull("G", "T", 0) == 9
     table.commit_pull("G", "T", 0, 20)
     assert (table.query_pull("G", "T", 0), table.query("G", "T", 0)) == (20, 9)
-    table.copy("G", "K", "T")
-    assert table.query_topic("K", "T") == {0: 9, 1: 11}
+    assert len(table) == 5
     table.remove_topic("T")
+    assert len(table) == 1
     assert (table.topics_of("G"), table.topics_of("H"), table.groups_of("T")) == (
         {"T2"},
         set(),
         set(),
     )
-    table.remove_group("G")
+    table.remove("G", "T2")
     assert table.query("G", "T2", 0) is None
+    assert not len(table)
+
+
+def test_what_changes_while_offsets_are_written_is_written_next(tmp_path: Path) -> None:
+    table = open_config(tmp_path).consumer_offsets
+    table.commit("G", "T", 0, 1)
+    table.commit("G", "T2", 0, 1)
+    first = table.write()
+    assert first is not None
+    table.commit("G", "T", 0, 2)
+    table.commit("G", "T", 1, 2)
+    table.remove("G", "T2")
+    first.complete()
+    found = open_config(tmp_path).consumer_offsets
+    assert (found.query_topic("G", "T"), found.query("G", "T2", 0)) == ({0: 1}, 1)
+    second = table.write()
+    assert second is not None
+    second.complete()
+    found = open_config(tmp_path).consumer_offsets
+    assert (found.query_topic("G", "T"), found.query("G", "T2", 0)) == ({0: 2, 1: 2}, None)
+    assert table.write() is None
 
 
 def test_a_reset_holds_until_it_is_taken(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ class Broker:
             self.parts = parts = Parts(settings, store)
             if not store.core.recovered.is_clean:
                 _restore_topics(parts)
+            undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
             handlers: dict[int, Handler] = {}
             for family in FAMILIES:

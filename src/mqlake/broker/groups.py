@@ -8,10 +8,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+import msgspec
+
 from mqlake.broker import naming
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.topics import MOST_QUEUES
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
 from mqlake.store.config.config_entries import GroupTable
 
 _log = logging.getLogger(__name__)
@@ -25,6 +30,19 @@ class Groups:
         for name in naming.SYSTEM_GROUPS:
             if name not in table:
                 table.put(SubscriptionGroup(group_name=name))
+        for group in [group for name in table if (group := table.get(name)) is not None]:
+            queues = max(0, min(group.retry_queue_nums, MOST_QUEUES))
+            if queues != group.retry_queue_nums:
+                _log.warning(
+                    "group %s: config/subscriptionGroup.json says retryQueueNums %d: it has %d",
+                    group.group_name,
+                    group.retry_queue_nums,
+                    queues,
+                )
+                table.put(msgspec.structs.replace(group, retry_queue_nums=queues))
+
+    def __len__(self) -> int:
+        return len(self._table)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._table)
@@ -45,6 +63,9 @@ class Groups:
         """Return a group, made where there is none and settings and its name allow it.
 
         Upstream: `findSubscriptionGroupConfig`.
+
+        Raises:
+            RemotingError: there are too many groups.
         """
         found = self.get(name)
         if found is not None:
@@ -56,10 +77,26 @@ class Groups:
             return None
         if naming.group_fault(name) is not None:
             return None
+        self.check_room(name)
         found = SubscriptionGroup(group_name=name)
         _log.info("group %s made", name)
         self.put(found)
         return found
+
+    def check_room(self, name: str) -> None:
+        """Refuse a group that would be one too many.
+
+        Raises:
+            RemotingError: there are `maxSubscriptionGroupNums` already, and this is not one of
+                them.
+        """
+        most = self._settings.max_subscription_group_nums
+        if len(self._table) >= most and name not in self._table:
+            reason = (
+                f"group[{name}] is not created: there are {most} groups already"
+                " (maxSubscriptionGroupNums); delete groups, or raise the setting"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def forbidden(self, name: str, topic: str) -> int:
         """Return what a group may not do with a topic: a sum of PERM_* bits."""

@@ -14,6 +14,7 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.stats import LOOK, Stats
 from mqlake.broker.topics import Topics
 from mqlake.remoting.connection import TakePeersRun
+from mqlake.remoting.slices import Slices
 from mqlake.store.message_store import MessageStore
 
 
@@ -30,6 +31,7 @@ class Parts:
         busy: how often requests were turned away.
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
+        slices: what takes long is done here, a slice at a time.
         runs: what serves many frames of a connection at once, by the request code of the first.
         on_settings: called when settings were changed, for those that made something of them.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
@@ -38,6 +40,9 @@ class Parts:
     def __init__(self, settings: BrokerSettings, store: MessageStore) -> None:
         self.settings, self.store = settings, store
         self.repeating = Repeating()
+        self.slices = Slices(
+            lambda: (settings.long_request_queue_capacity, "longRequestQueueCapacity")
+        )
         self.runs: dict[int, TakePeersRun] = {}
         self.on_settings: list[Callable[[], None]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
@@ -46,9 +51,12 @@ class Parts:
         self.busy = Busy()
         core = store.core
         self.stats = Stats(
-            lambda: core.offsets.table, lambda: core.dispatcher.count, core.clock.milliseconds
+            lambda: core.offsets.table,
+            lambda: core.dispatcher.count,
+            core.clock.milliseconds,
+            self.topics.queues,
         )
-        self.repeating.every(LOOK, self.stats.look)
+        self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.clients = Clients(self)
         self.locks = QueueLocks(lambda: int(core.clock.monotonic() * 1000))
-        self.names = Registration(settings, self.topics)
+        self.names = Registration(settings, self.topics, self.slices)

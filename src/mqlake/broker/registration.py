@@ -14,9 +14,9 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.topics import READ_WRITE, Topics
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs, body_crc
+from mqlake.remoting.bodies.register import TopicConfigs, body_crc
 from mqlake.remoting.bodies.route import TopicRouteData
-from mqlake.remoting.body import decode_body
+from mqlake.remoting.body import decode_body, encode_body
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.command import Command, request
@@ -26,6 +26,7 @@ from mqlake.remoting.headers.namesrv import (
     RegisterBrokerHeader,
     UnregisterBrokerHeader,
 )
+from mqlake.remoting.slices import Job, Slices
 
 _SHORTEST, _LONGEST = 10.0, 60.0
 _AGAIN = 1.0
@@ -51,8 +52,8 @@ class Registration:
     every second as long as it fails.
     """
 
-    def __init__(self, settings: BrokerSettings, topics: Topics) -> None:
-        self._settings, self._topics = settings, topics
+    def __init__(self, settings: BrokerSettings, topics: Topics, slices: Slices) -> None:
+        self._settings, self._topics, self._slices = settings, topics, slices
         self._client = RemotingClient()
         self._stale = {address: asyncio.Event() for address in settings.name_servers}
         self._peers: dict[str, Peer] = {}
@@ -135,15 +136,35 @@ class Registration:
             # One that was started anew knows nothing: it is told at once, not after the interval.
             self._peers[address] = peer
             peer.on_close(lambda _: self._stale[address].set())
-        answer = await self._client.call(address, self._registration(), timeout)
+        registration = await self._slices.finish(self._registration())
+        answer = await self._client.call(address, registration, timeout)
         if answer.body:
-            self._take_order(decode_body(_KVTable, answer.body).table)
+            table = decode_body(_KVTable, answer.body).table
+            await self._slices.finish(self._take_order(table))
 
-    def _registration(self) -> Command:
-        settings = self._settings
-        topics = [topic for name in self._topics if (topic := self._topics.get(name)) is not None]
-        table = {topic.topic_name: self._allowed(topic) for topic in topics}
-        body = RegisterBody(TopicConfigs(table, self._topics.version)).encode()
+    def _registration(self) -> Job[Command]:
+        settings, version = self._settings, self._topics.version
+        texts: list[bytes] = []
+        for name in list(self._topics):
+            topic = self._topics.get(name)
+            if topic is not None:
+                texts.append(encode_body(name) + b":" + encode_body(self._allowed(topic)))
+            yield
+        # As `RegisterBody` is written, of which the topics are much the largest part.
+        wrapper = encode_body(TopicConfigs(data_version=version))
+        table = b'{"topicConfigTable":{' + b",".join(texts) + b"}"
+        yield
+        empty = b'{"topicConfigTable":{}'
+        assert wrapper.startswith(empty)
+        body = b"".join(
+            (
+                b'{"topicConfigSerializeWrapper":',
+                table,
+                wrapper[len(empty) :],
+                b',"filterServerList":[]}',
+            )
+        )
+        yield
         header = RegisterBrokerHeader(
             broker_name=settings.broker_name,
             broker_addr=settings.broker_address,
@@ -162,12 +183,13 @@ class Registration:
             return topic
         return msgspec.structs.replace(topic, perm=topic.perm & allowed)
 
-    def _take_order(self, table: dict[str, str]) -> None:
+    def _take_order(self, table: dict[str, str]) -> Job[None]:
         """Note which topics are ordered (upstream: `updateOrderTopicConfig`)."""
         for name in list(self._topics):
             topic = self._topics.get(name)
             if topic is not None and topic.order != (name in table):
                 self._topics.put(msgspec.structs.replace(topic, order=name in table))
+            yield
 
     async def _unregister(self, address: str) -> None:
         settings = self._settings

@@ -100,6 +100,9 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     reject_pull_consumer_enable: bool = False
     enable_property_filter: bool = True
     """Whether consumers may filter by SQL92. Off in RocketMQ, where it has to be asked for."""
+    max_filter_expression_size: Annotated[int, Within(64, 32_768)] = 4096
+    """Longest SQL92 or tag expression in characters; parsing one takes about 12 microseconds a
+    character, in which nobody else is served."""
     lite_pull_message_enable: bool = True
     use_server_side_reset_offset: bool = True
 
@@ -120,6 +123,44 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """How many pops may wait at all."""
     pop_ck_stay_buffer_time: Pause = 10_000
     """How long what was popped is known in memory only."""
+
+    # Limits
+    max_topic_nums: Annotated[int, Within(1, 1_000_000)] = 50_000
+    """How many topics there may be before clients can create no others; retry and dead-letter
+    topics of groups are created all the same."""
+    max_topic_queue_nums: Annotated[int, Within(1, 65_535)] = 4096
+    """Most queues that a topic, or a group's retry topic, may be given."""
+    max_subscription_group_nums: Annotated[int, Within(1, 1_000_000)] = 20_000
+    """How many consumer groups there may be before clients can create no others."""
+    max_group_config_size: Annotated[int, Within(1_024, 1_048_576)] = 16_384
+    """Longest configuration of a consumer group as JSON."""
+    max_heartbeat_size: Annotated[int, Within(4_096, 16_777_216)] = 1 << 20
+    """Longest heartbeat."""
+    max_groups_per_heartbeat: Annotated[int, Within(1, 1_000_000)] = 1000
+    """How many groups of producers and consumers a connection may be in."""
+    max_subscriptions_per_group: Annotated[int, Within(1, 1_000_000)] = 1000
+    """How many topics a consumer group may subscribe to."""
+    max_subscriptions_size: Annotated[int, Within(65_536, 1_073_741_824)] = 64 << 20
+    """Most memory for what all groups subscribe to."""
+    max_client_nums: Annotated[int, Within(1, 10_000_000)] = 200_000
+    """How many producers and consumers may be connected; a client counts once for each group that
+    it is in."""
+    max_lock_batch_size: Annotated[int, Within(1, 65_535)] = 10_000
+    """How many queues a client may lock or unlock with one request."""
+    max_lock_nums: Annotated[int, Within(1, 10_000_000)] = 100_000
+    """How many queues may be locked in all."""
+    max_consumer_offset_nums: Annotated[int, Within(1_000, 10_000_000)] = 500_000
+    """How many offsets of groups in queues are kept."""
+    pull_polling_size: Annotated[int, Within(1, 16_384)] = 10_000
+    """How many pulls of one connection may wait."""
+    max_pull_polling_size: Annotated[int, Within(1, 1_000_000)] = 64_000
+    """How many pulls may wait at all."""
+    max_answer_entries: Annotated[int, Within(1_000, 1_000_000)] = 100_000
+    """How many queues or clients one answer to an administrative request may list."""
+    max_admin_body_size: Annotated[int, Within(4_096, 16_777_216)] = 2 << 20
+    """Longest body of an administrative request."""
+    long_request_queue_capacity: Annotated[int, Within(1, 100_000)] = 1000
+    """How many requests that take longer than 2 ms may wait for their turn."""
 
     # Name servers
     register_name_server_period: Count = 30_000

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from mqlake.broker.times import Times
 from mqlake.remoting.bodies.stats import BrokerStats, StatsItem
+from mqlake.remoting.slices import Job
 
 TOPIC_PUT: Final = "TOPIC_PUT_NUMS"
 GROUP_GET: Final = "GROUP_GET_NUMS"
@@ -22,6 +23,9 @@ _MINUTE, _HOUR, _DAY = (7, 1), (7, 60), (25, 360)
 
 LOOK: Final = 10.0
 """Seconds between two looks at the counts."""
+
+MOST_PAIRS: Final = 100_000
+"""Groups with one topic each that are counted by themselves."""
 
 
 class _Sample(NamedTuple):
@@ -55,6 +59,7 @@ class Stats:
     """Counts of one broker.
 
     Attributes:
+        got_total: messages that consumers were given since the start.
         missed: pulls that found no message.
         pulls: pulls that found some.
         put_times, get_times: how long puts took until they were answered, and reads of queues.
@@ -65,6 +70,7 @@ class Stats:
         ends: Callable[[], dict[tuple[str, int], int]],
         puts: Callable[[], int],
         milliseconds: Callable[[], int],
+        queues: Callable[[str], int],
     ) -> None:
         """Begin to count.
 
@@ -72,12 +78,16 @@ class Stats:
             ends: returns the end of each queue.
             puts: returns how many messages were put since the start.
             milliseconds: the clock.
+            queues: returns how many queues a topic has.
         """
         self._ends, self._puts, self._now = ends, puts, milliseconds
+        self._queues = queues
         self._got: Counter[tuple[str, str]] = Counter()
-        self.missed = self.pulls = 0
+        self.missed = self.pulls = self.got_total = 0
         self.put_times, self.get_times = Times(), Times()
-        self._at_start = self._put_by_topic()
+        self._at_start = Counter[str]()
+        for (topic, _), end in ends().items():
+            self._at_start[topic] += end
         now = self._looked = milliseconds()
         self._series: dict[tuple[str, str], Series] = {}
         self._whole = {name: Series(now) for name in ("put", "got", "missed", "pulls")}
@@ -87,8 +97,10 @@ class Stats:
     def got(self, group: str, topic: str, messages: int) -> None:
         """Count messages that a consumer of a group was given, 0 if there were none for it."""
         if messages:
-            self._got[group, topic] += messages
+            self.got_total += messages
             self.pulls += 1
+            if (group, topic) in self._got or len(self._got) < MOST_PAIRS:
+                self._got[group, topic] += messages
         else:
             self.missed += 1
 
@@ -98,11 +110,6 @@ class Stats:
     def put_total(self) -> int:
         """How many messages were put since the start."""
         return self._puts()
-
-    @property
-    def got_total(self) -> int:
-        """How many messages consumers were given since the start."""
-        return self._got.total()
 
     @property
     def this_morning(self) -> tuple[int, int]:
@@ -116,11 +123,21 @@ class Stats:
 
     # Rates
 
-    def look(self) -> None:
-        """Note all counts; to be called every `LOOK` seconds."""
+    def look(self) -> Job[None]:
+        """Note all counts; to be done every `LOOK` seconds."""
         now = self._now()
-        for key, count in self._counts().items():
-            self._of(key).look(now, count)
+        put = Counter[str]()
+        for (topic, _), end in list(self._ends().items()):
+            put[topic] += end
+            yield
+        for topic, count in put.items():
+            # What nobody uses has no series.
+            if (grown := count - self._at_start[topic]) or (TOPIC_PUT, topic) in self._series:
+                self._of((TOPIC_PUT, topic)).look(now, grown)
+            yield
+        for (group, topic), count in list(self._got.items()):
+            self._of((GROUP_GET, f"{topic}@{group}")).look(now, count)
+            yield
         for name, count in self._wholes().items():
             self._whole[name].look(now, count)
         self._looked = now
@@ -131,14 +148,25 @@ class Stats:
 
     def find(self, name: str, key: str) -> BrokerStats | None:
         """Return a statistic: TOPIC_PUT_NUMS of a topic, GROUP_GET_NUMS of "topic@group"."""
-        count = self._counts().get((name, key))
+        count = self._count(name, key)
         if count is None:
             return None
         now = self._now()
-        series = self._of((name, key))
+        series = self._series.get((name, key)) or Series(self._looked)
         return BrokerStats(
             *(series.within(every, now, count) for _, every in (_MINUTE, _HOUR, _DAY))
         )
+
+    def _count(self, name: str, key: str) -> int | None:
+        """Return a count as it is now, None where there is none."""
+        if name == GROUP_GET:
+            topic, _, group = key.rpartition("@")
+            return self._got.get((group, topic))
+        ends = self._ends()
+        found = [ends[key, each] for each in range(self._queues(key)) if (key, each) in ends]
+        if name != TOPIC_PUT or not found:
+            return None
+        return sum(found) - self._at_start[key]
 
     def put_tps(self, topic: str) -> float:
         """Return how many messages a second were put to a topic in the last minute."""
@@ -167,19 +195,6 @@ class Stats:
             "missed": self.missed,
             "pulls": self.pulls,
         }
-
-    def _counts(self) -> dict[tuple[str, str], int]:
-        put = self._put_by_topic()
-        counts = {(TOPIC_PUT, topic): put[topic] - self._at_start[topic] for topic in put}
-        for (group, topic), count in self._got.items():
-            counts[GROUP_GET, f"{topic}@{group}"] = count
-        return counts
-
-    def _put_by_topic(self) -> Counter[str]:
-        sums: Counter[str] = Counter()
-        for (topic, _), end in self._ends().items():
-            sums[topic] += end
-        return sums
 
 
 def _day(milliseconds: int) -> tuple[int, int]:

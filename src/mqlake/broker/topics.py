@@ -16,12 +16,17 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.delivery.topics import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 
 READ_WRITE = PERM_READ | PERM_WRITE
 UNIT = 1
 UNIT_SUBSCRIPTION = 2
+
+MOST_QUEUES = 65_535
+"""Queues that a topic of an existing store may have; settings may only allow fewer."""
 
 _BENCHMARK_QUEUES = 1024
 _SCHEDULE_QUEUES = 18
@@ -51,6 +56,22 @@ class Topics:
         for topic in own:
             if topic.topic_name not in table:
                 table.put(topic)
+        for topic in [topic for name in table if (topic := table.get(name)) is not None]:
+            if (bounded := _bounded(topic)) != topic:
+                _log.warning(
+                    "topic %s: config/topics.json says %d queues to read, %d to write: it has %d, "
+                    "%d, since a topic has %d at most",
+                    topic.topic_name,
+                    topic.read_queue_nums,
+                    topic.write_queue_nums,
+                    bounded.read_queue_nums,
+                    bounded.write_queue_nums,
+                    MOST_QUEUES,
+                )
+                table.put(bounded)
+
+    def __len__(self) -> int:
+        return len(self._table)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._table)
@@ -66,6 +87,25 @@ class Topics:
     def is_system(self, name: str) -> bool:
         """Say whether a topic is the broker's own."""
         return name in self._system or name.startswith(naming.SYSTEM_PREFIX)
+
+    def queues(self, name: str) -> int:
+        """Return how many queues a topic has, to read or to write; 0 for no topic."""
+        topic = self.get(name)
+        return max(topic.read_queue_nums, topic.write_queue_nums) if topic else 0
+
+    def check_room(self, name: str) -> None:
+        """Refuse a topic that would be one too many.
+
+        Raises:
+            RemotingError: there are `maxTopicNums` already, and this is not one of them.
+        """
+        most = self._settings.max_topic_nums
+        if len(self._table) >= most and name not in self._table:
+            reason = (
+                f"topic[{name}] is not created: there are {most} topics already (maxTopicNums);"
+                " delete topics, or raise the setting"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def put(self, topic: Topic) -> None:
         """Make or change a topic."""
@@ -92,6 +132,9 @@ class Topics:
             queues: what the producer asks for; the default topic's at most.
             sys_flag: UNIT bits.
             producer: its address, for the log.
+
+        Raises:
+            RemotingError: there are too many topics.
         """
         found = self.get(name)
         if found is not None:
@@ -106,6 +149,7 @@ class Topics:
                 "topic %s not made for %s: cannot be like %s", name, producer, default_topic
             )
             return None
+        self.check_room(name)
         queues = max(0, min(queues, default.write_queue_nums))
         topic = Topic(
             topic_name=name,
@@ -167,6 +211,16 @@ def queues_without_topic(
             is_of_group = name.startswith((naming.RETRY_PREFIX, naming.DLQ_PREFIX))
             missing[name] = found if is_of_group else max(found, least)
     return missing
+
+
+def _bounded(topic: Topic) -> Topic:
+    """Return a topic with no more queues than can be handled."""
+    read, write = (
+        max(0, min(count, MOST_QUEUES)) for count in (topic.read_queue_nums, topic.write_queue_nums)
+    )
+    if (read, write) == (topic.read_queue_nums, topic.write_queue_nums):
+        return topic
+    return msgspec.structs.replace(topic, read_queue_nums=read, write_queue_nums=write)
 
 
 def _own_topics(settings: BrokerSettings) -> Iterator[Topic]:

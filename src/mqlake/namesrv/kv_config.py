@@ -12,6 +12,9 @@ import msgspec
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import fastjson
 from mqlake.formats.config import convert
+from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
@@ -31,6 +34,7 @@ class KvConfig:
     def __init__(self, path: str) -> None:
         self._path = path
         self._table: dict[str, dict[str, str]] = {}
+        self._count = self._size = 0
         self._writing = asyncio.Lock()
 
     def load(self) -> None:
@@ -44,6 +48,9 @@ class KvConfig:
         try:
             data = Path(self._path).expanduser().read_bytes()
             self._table = convert(fastjson.loads(data), _File).config_table
+            for namespace, values in self._table.items():
+                self._count += len(values)
+                self._size += sum(_size(namespace, *pair) for pair in values.items())
         except FileNotFoundError:
             return
         except OSError as error:
@@ -59,14 +66,26 @@ class KvConfig:
         """Return all values of a namespace, None where there never was one in it."""
         return self._table.get(namespace)
 
-    async def put(self, namespace: str, key: str, value: str) -> None:
+    async def put(self, namespace: str, key: str, value: str, settings: NamesrvSettings) -> None:
         """Set a value; return once the file has it.
 
         Raises:
             DiskError: the file cannot be written; until the end of the process the value counts.
+            RemotingError: there would be too many values, or too long ones.
         """
+        old = self.get(namespace, key)
+        size = _size(namespace, key, value) - _size(namespace, key, old)
+        most, longest = settings.max_kv_config_nums, settings.max_kv_config_size
+        if old is None and self._count >= most:
+            reason = f"there are {most} values already (maxKvConfigNums)"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        if size > 0 and self._size + size > longest:
+            reason = f"all values would have over {longest} bytes (maxKvConfigSize)"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        self._count += old is None
+        self._size += size
         self._table.setdefault(namespace, {})[key] = value
-        _log.info("KV %s/%s is %s", namespace, key, value)
+        _log.info("KV %s/%s has %d characters", namespace, key, len(value))
         await self._write()
 
     async def delete(self, namespace: str, key: str) -> None:
@@ -75,7 +94,10 @@ class KvConfig:
         Raises:
             DiskError: the file cannot be written.
         """
-        if self._table.get(namespace, {}).pop(key, None) is not None:
+        old = self._table.get(namespace, {}).pop(key, None)
+        if old is not None:
+            self._count -= 1
+            self._size -= _size(namespace, key, old)
             _log.info("KV %s/%s is gone", namespace, key)
         await self._write()
 
@@ -83,8 +105,16 @@ class KvConfig:
         if not self._path:
             return
         async with self._writing:
-            data = fastjson.dumps({"configTable": self._table}).encode()
-            await asyncio.to_thread(keep, self._path, data)
+            table = {namespace: dict(values) for namespace, values in self._table.items()}
+            await asyncio.to_thread(_keep_table, self._path, table)
+
+
+def _keep_table(name: str, table: dict[str, dict[str, str]]) -> None:
+    keep(name, fastjson.dumps({"configTable": table}).encode())
+
+
+def _size(namespace: str, key: str, value: str | None) -> int:
+    return 0 if value is None else len(namespace) + len(key) + len(value)
 
 
 def keep(name: str, data: bytes) -> None:

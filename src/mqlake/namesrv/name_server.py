@@ -16,6 +16,7 @@ from mqlake.namesrv.state import State
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
+from mqlake.remoting.slices import Job
 from mqlake.storage.clock import Clock, SystemClock
 
 _log: Final = logging.getLogger("mqlake.namesrv")
@@ -67,6 +68,7 @@ class NameServer:
             MqlakeError: the address cannot be listened on, or the KV file not read.
         """
         self._state.kv.load()
+        self._state.start()
         settings = self.settings
         self.port = await self._server.start(settings.bind_address, settings.listen_port)
         self._scan_later()
@@ -78,6 +80,7 @@ class NameServer:
         if self._scan is not None:
             self._scan.cancel()
         await self._server.stop()
+        self._state.slices.stop()
 
     def _scan_later(self) -> None:
         seconds = max(self.settings.scan_not_active_broker_interval, 10) / 1000
@@ -85,12 +88,10 @@ class NameServer:
 
     def _expire(self) -> None:
         self._scan_later()
-        try:
-            self._close_expired()
-        except Exception:  # noqa: BLE001 (the next scan goes on)
-            _log.exception("brokers that are gone could not be forgotten; they are tried again")
+        self._state.slices.start(self._expire_brokers())
 
-    def _close_expired(self) -> None:
-        for broker in self._state.routes.expire(self._state.clock.milliseconds()):
+    def _expire_brokers(self) -> Job[None]:
+        for broker in (yield from self._state.routes.expire(self._state.clock.milliseconds())):
             if isinstance(broker.connection, Peer):
                 broker.connection.close()
+            yield

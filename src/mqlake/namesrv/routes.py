@@ -25,8 +25,16 @@ from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.namesrv.topic_table import TopicTable
 from mqlake.remoting.bodies.register import RegisterBody
 from mqlake.remoting.bodies.route import BrokerData, QueueData, TopicRouteData
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.slices import Job
 
 _log: Final = logging.getLogger("mqlake.namesrv")
+
+LONGEST_TOPIC: Final = 255
+_LONGEST_TEXTS: Final = 16_384
+"""Characters of all that a registration says of a broker itself."""
+_SHOWN: Final = 80
 
 _MEMBER_GROUP_TOPIC: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Prefix of the topics that slaves find each other by; they never see an acting master."""
@@ -58,12 +66,18 @@ class Routes:
         self.brokers = BrokerTable()
         self.topics = TopicTable()
 
-    def register(self, new: Registration, settings: NamesrvSettings, now: int) -> Master | None:
+    def register(
+        self, new: Registration, settings: NamesrvSettings, now: int
+    ) -> Job[Master | None]:
         """Take a broker in, or what has changed of it; return its master.
 
         None: one topic alone was registered by a broker that is not known yet.
+
+        Raises:
+            RemotingError: there would be too many brokers or topics, or a name is too long.
         """
         place, topics = new.place, new.body.topic_config_serialize_wrapper
+        yield from self._check(new, settings)
         key, name, broker_id = place
         data = self.brokers.ensure(key.cluster, name)
         data.enable_acting_master = bool(new.acting_master)
@@ -83,7 +97,7 @@ class Routes:
         data.broker_addrs[broker_id] = key.address
         is_prime_slave = new.acting_master is not None and broker_id == min(data.broker_addrs)
         if broker_id == MASTER_ID or is_prime_slave:
-            self._take_topics(new, settings, is_first=is_first)
+            yield from self._take_topics(new, settings, is_first=is_first)
         if key not in self.brokers.live:
             _log.info("broker %s came: %s, id %d, %s", name, key.address, broker_id, key.cluster)
         self.brokers.live[key] = LiveBroker(
@@ -96,27 +110,74 @@ class Routes:
         )
         return self._master(key, data) if broker_id != MASTER_ID else Master()
 
-    def unregister(self, place: Place) -> None:
+    def _check(self, new: Registration, settings: NamesrvSettings) -> Job[None]:
+        """Refuse a registration that is beyond the limits, before anything of it is taken."""
+        key, name, _ = new.place
+        most = settings.max_broker_nums
+        if key not in self.brokers.live and len(self.brokers.live) >= most:
+            raise RemotingError(
+                ResponseCode.SYSTEM_ERROR,
+                f"broker {name[:_SHOWN]} is not registered: there are {most} already"
+                " (maxBrokerNums)",
+            )
+        texts = (name, *key, new.ha_address, new.zone or "", *new.body.filter_server_list)
+        if sum(map(len, texts)) > _LONGEST_TEXTS:
+            raise RemotingError(
+                ResponseCode.SYSTEM_ERROR,
+                f"broker {name[:_SHOWN]} is not registered: its names and addresses have over"
+                f" {_LONGEST_TEXTS} characters",
+            )
+        topics = new.body.topic_config_serialize_wrapper
+        more = 0
+        for topic in topics.topic_config_table.values():
+            if len(topic.topic_name) > LONGEST_TOPIC:
+                raise RemotingError(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"broker {name} is not registered: the name of topic"
+                    f" {topic.topic_name[:_SHOWN]}… has over {LONGEST_TOPIC} characters",
+                )
+            more += not self.topics.has(topic.topic_name, name)
+            yield
+        for mapping in topics.topic_queue_mapping_info_map.values():
+            more += len(mapping.curr_id_map)
+            yield
+        self.check_room(name, more, settings)
+
+    def check_room(self, what: str, more: int, settings: NamesrvSettings) -> None:
+        """Refuse topics that would be too many.
+
+        Raises:
+            RemotingError: there would be over `maxTopicNums`.
+        """
+        most = settings.max_topic_nums
+        if len(self.topics) + more > most:
+            raise RemotingError(
+                ResponseCode.SYSTEM_ERROR,
+                f"{what[:_SHOWN]} is not registered: there are {len(self.topics)} topics, it has"
+                f" {more} more, and {most} are allowed (maxTopicNums)",
+            )
+
+    def unregister(self, place: Place) -> Job[None]:
         """Forget a broker, and its topics if it was the last one of its name."""
         _log.info("broker %s is gone: %s", place.name, place.key.address)
         if self.brokers.remove(place):
-            self.topics.forget_broker(place.name)
+            yield from self.topics.forget_broker(place.name)
             return
         data = self.brokers.by_name.get(place.name)
         if data is not None and data.enable_acting_master and MASTER_ID not in data.broker_addrs:
-            self.topics.wipe_write(place.name)
+            yield from self.topics.wipe_write(place.name)
 
-    def lose(self, connection: object) -> None:
+    def lose(self, connection: object) -> Job[None]:
         """Forget the brokers whose connection is closed."""
-        self._forget(self.brokers.on_connection(connection))
+        yield from self._forget(self.brokers.on_connection(connection), connection)
 
-    def expire(self, now: int) -> list[LiveBroker]:
+    def expire(self, now: int) -> Job[list[LiveBroker]]:
         """Forget the brokers that were silent for too long; return them."""
         keys = self.brokers.silent(now)
         expired = [self.brokers.live[key] for key in keys]
         for key, live in zip(keys, expired, strict=True):
             _log.warning("broker %s was silent for over %d ms", key.address, live.timeout)
-        self._forget(keys)
+        yield from self._forget(keys)
         return expired
 
     def has_changed(self, key: BrokerKey, version: DataVersion) -> bool:
@@ -154,29 +215,37 @@ class Routes:
                 _let_slave_act(data, queues[data.broker_name])
         return route
 
-    def _take_topics(self, new: Registration, settings: NamesrvSettings, *, is_first: bool) -> None:
+    def _take_topics(
+        self, new: Registration, settings: NamesrvSettings, *, is_first: bool
+    ) -> Job[None]:
         name, topics = new.place.name, new.body.topic_config_serialize_wrapper
         table, mappings = topics.topic_config_table, topics.topic_queue_mapping_info_map
         if settings.delete_topic_with_broker_registration and not mappings:
-            self.topics.keep_only(name, table)
+            yield from self.topics.keep_only(name, table)
         is_changed = is_first or self.has_changed(new.place.key, topics.data_version)
         read_only = bool(new.acting_master) and new.place.id != MASTER_ID
         for topic in table.values():
             if is_changed or not self.topics.has(topic.topic_name, name):
                 self.topics.register(name, topic, read_only=read_only)
+            yield
         if is_changed:
             for topic, mapping in mappings.items():
-                self.topics.mappings.setdefault(topic, {})[mapping.bname] = mapping
+                self.topics.put_mapping(topic, mapping)
+                yield
 
     def _master(self, key: BrokerKey, data: BrokerData) -> Master:
         address = data.broker_addrs.get(MASTER_ID, "")
         live = self.brokers.live.get(BrokerKey(key.cluster, address))
         return Master(address, live.ha_address) if live else Master()
 
-    def _forget(self, keys: list[BrokerKey]) -> None:
+    def _forget(self, keys: list[BrokerKey], connection: object = None) -> Job[None]:
+        """Forget brokers, those that came again over another connection meanwhile excepted."""
         for key in keys:
+            live = self.brokers.live.get(key)
+            if connection is not None and (live is None or live.connection is not connection):
+                continue
             while (place := self.brokers.place_of(key)) is not None:
-                self.unregister(place)
+                yield from self.unregister(place)
             self.brokers.live.pop(key, None)
 
     def _forget_if_empty(self, place: Place) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import cast
+from typing import Annotated, cast
 
 import msgspec
 
@@ -15,6 +15,7 @@ from mqlake.store.bounds import (
     PathOrEmpty,
     Port,
     Texts,
+    Within,
     check,
 )
 from mqlake.store.settings import settings_of
@@ -48,6 +49,18 @@ class NamesrvSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     """Seconds after the start in which no route is told, if `needWaitForService`."""
     delete_topic_with_broker_registration: bool = False
     """Whether a topic that a broker no longer registers is forgotten."""
+    # Limits
+    max_topic_nums: Annotated[int, Within(1, 10_000_000)] = 200_000
+    """How many topics brokers may register in all; a topic counts once for each broker name that
+    has it, a static topic once more for each of its queues."""
+    max_broker_nums: Annotated[int, Within(1, 100_000)] = 1000
+    """How many brokers may be registered."""
+    max_kv_config_nums: Annotated[int, Within(1, 1_000_000)] = 10_000
+    """How many values the KV configuration may have."""
+    max_kv_config_size: Annotated[int, Within(1_024, 268_435_456)] = 4 << 20
+    """Most bytes of all keys and values of the KV configuration."""
+    long_request_queue_capacity: Annotated[int, Within(1, 100_000)] = 1000
+    """How many requests that take longer than 2 ms may wait for their turn."""
 
     def __post_init__(self) -> None:
         check(self)

@@ -5,11 +5,18 @@ from __future__ import annotations
 from mqlake.namesrv.kv_config import KvConfig
 from mqlake.namesrv.routes import Routes
 from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.remoting.slices import Slices
 from mqlake.storage.clock import Clock
 
 
 class State:
-    """Settings, routes and KV configuration of one name server."""
+    """Settings, routes and KV configuration of one name server.
+
+    Attributes:
+        slices: what takes long is done here, a slice at a time; there once it has started.
+    """
+
+    slices: Slices
 
     def __init__(self, settings: NamesrvSettings, clock: Clock) -> None:
         self.settings = settings
@@ -17,3 +24,9 @@ class State:
         self.routes = Routes()
         self.kv = KvConfig(settings.kv_config_path)
         self.started = clock.milliseconds()
+
+    def start(self) -> None:
+        """Begin to serve on the event loop that runs."""
+        self.slices = Slices(
+            lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
+        )

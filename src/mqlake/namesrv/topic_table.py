@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE, Topic
 from mqlake.remoting.bodies.route import QueueData, TopicQueueMappingInfo
+from mqlake.remoting.slices import Job
 
 UNIT = 1
 """Bit of a topic's `topicSysFlag`."""
@@ -19,10 +20,25 @@ class TopicTable:
     def __init__(self) -> None:
         self.queues: dict[str, dict[str, QueueData]] = {}
         self.mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return how many there are: a topic counts once for each broker name that has it, and
+        once more for each of its queues of a static topic.
+        """
+        return self._count
 
     def put(self, topic: str, data: QueueData) -> None:
         """Make or change the queues of a topic on a broker name."""
-        self.queues.setdefault(topic, {})[data.broker_name] = data
+        found = self.queues.setdefault(topic, {})
+        self._count += data.broker_name not in found
+        found[data.broker_name] = data
+
+    def put_mapping(self, topic: str, mapping: TopicQueueMappingInfo) -> None:
+        """Make or change the queues of a static topic on a broker name."""
+        found = self.mappings.setdefault(topic, {})
+        self._count += len(mapping.curr_id_map) - _size(found.get(mapping.bname))
+        found[mapping.bname] = mapping
 
     def register(self, broker_name: str, topic: Topic, *, read_only: bool) -> None:
         """Make or change a topic as a broker tells it."""
@@ -42,54 +58,76 @@ class TopicTable:
         """Say whether a broker name has queues of a topic."""
         return broker_name in self.queues.get(topic, ())
 
-    def keep_only(self, broker_name: str, topics: Iterable[str]) -> None:
+    def keep_only(self, broker_name: str, topics: Iterable[str]) -> Job[None]:
         """Forget the topics of a broker name that are not among those given."""
         kept = set(topics)
-        for topic in [t for t, found in self.queues.items() if broker_name in found]:
-            if topic not in kept:
+        for topic, found in list(self.queues.items()):
+            if broker_name in found and topic not in kept:
                 self.forget(topic, broker_name)
+            yield
 
     def forget(self, topic: str, broker_name: str) -> None:
         """Forget a topic's queues on a broker name, and the topic if there are no others."""
-        for table in (self.queues, self.mappings):
-            found = table.get(topic)
-            if found is not None:
-                found.pop(broker_name, None)
-                if not found:
-                    del table[topic]
+        found = self.queues.get(topic)
+        if found is not None:
+            self._count -= found.pop(broker_name, None) is not None
+            if not found:
+                del self.queues[topic]
+        mappings = self.mappings.get(topic)
+        if mappings is not None:
+            self._count -= _size(mappings.pop(broker_name, None))
+            if not mappings:
+                del self.mappings[topic]
 
-    def forget_broker(self, broker_name: str) -> None:
+    def forget_broker(self, broker_name: str) -> Job[None]:
         """Forget a broker name everywhere."""
-        self.keep_only(broker_name, ())
+        return self.keep_only(broker_name, ())
 
     def delete(self, topic: str) -> None:
         """Forget a topic."""
-        self.queues.pop(topic, None)
-        self.mappings.pop(topic, None)
+        for name in {*self.queues.get(topic, ()), *self.mappings.get(topic, ())}:
+            self.forget(topic, name)
 
-    def wipe_write(self, broker_name: str) -> int:
+    def wipe_write(self, broker_name: str) -> Job[int]:
         """Take the write permission from all topics of a broker name; return how many."""
         return self._change_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
 
-    def add_write(self, broker_name: str) -> int:
+    def add_write(self, broker_name: str) -> Job[int]:
         """Let all topics of a broker name be read and written; return how many."""
         return self._change_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
-    def on(self, broker_names: Iterable[str]) -> list[str]:
+    def on(self, broker_names: Iterable[str]) -> Job[list[str]]:
         """Return the topics that any of the broker names has."""
         names = set(broker_names)
-        return [topic for topic, found in self.queues.items() if not names.isdisjoint(found)]
+        return self._chosen(lambda found: not names.isdisjoint(found))
 
-    def flagged(self, wanted: int, unwanted: int = 0) -> list[str]:
+    def flagged(self, wanted: int, unwanted: int = 0) -> Job[list[str]]:
         """Return the topics with one bit of `topicSysFlag` set, and another one not."""
-        return [
-            topic
-            for topic, found in self.queues.items()
-            if (flag := next(iter(found.values())).topic_sys_flag) & wanted and not flag & unwanted
-        ]
 
-    def _change_perm(self, broker_name: str, change: Callable[[int], int]) -> int:
-        found = [on[broker_name] for on in self.queues.values() if broker_name in on]
-        for data in found:
-            data.perm = change(data.perm)
-        return len(found)
+        def is_flagged(found: dict[str, QueueData]) -> bool:
+            flag = next(iter(found.values())).topic_sys_flag if found else 0
+            return bool(flag & wanted) and not flag & unwanted
+
+        return self._chosen(is_flagged)
+
+    def _chosen(self, is_chosen: Callable[[dict[str, QueueData]], bool]) -> Job[list[str]]:
+        chosen: list[str] = []
+        for topic, found in list(self.queues.items()):
+            if is_chosen(found):
+                chosen.append(topic)
+            yield
+        return chosen
+
+    def _change_perm(self, broker_name: str, change: Callable[[int], int]) -> Job[int]:
+        count = 0
+        for on in list(self.queues.values()):
+            data = on.get(broker_name)
+            if data is not None:
+                data.perm = change(data.perm)
+                count += 1
+            yield
+        return count
+
+
+def _size(mapping: TopicQueueMappingInfo | None) -> int:
+    return len(mapping.curr_id_map) if mapping else 0

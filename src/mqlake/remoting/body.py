@@ -15,15 +15,20 @@ from mqlake.remoting.command import Body
 from mqlake.remoting.errors import BodyError
 
 MAX_LENIENT: Final = 4 * 1024 * 1024
-"""Longest body in bytes that is read again, more slowly, when it is no strict JSON."""
+"""Longest body in bytes that is read again, more slowly, when it is no strict JSON, where nobody
+else waits meanwhile."""
 
 T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
 
-def decode_body(kind: type[T], data: Body) -> T:
+def decode_body(kind: type[T], data: Body, max_lenient: int = MAX_LENIENT) -> T:
     """Return what a JSON body says, as `kind`: unknown fields are ignored, null is absent.
+
+    Args:
+        max_lenient: longest body in bytes that is read again, more slowly, when it is no strict
+            JSON.
 
     Raises:
         BodyError: it is no such JSON.
@@ -32,7 +37,7 @@ def decode_body(kind: type[T], data: Body) -> T:
         return _decoder(kind)(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         reason: Exception = error
-    if len(data) <= MAX_LENIENT:
+    if len(data) <= max_lenient:
         try:
             return convert(fastjson.loads(bytes(data)), kind)
         except (FormatError, RecursionError) as error:

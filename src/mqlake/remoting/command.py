@@ -84,6 +84,10 @@ class Command(msgspec.Struct, gc=False):
             self.known_fields = _read_fields(self.raw_fields)
         return self.known_fields
 
+    def bare(self) -> Command:
+        """Return what is needed to answer this request, without what else it brought."""
+        return Command(self.code, self.opaque, self.flag, serialization=self.serialization)
+
     def header(self, kind: type[H]) -> H:
         """Return the header fields as `kind`.
 

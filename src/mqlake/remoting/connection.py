@@ -140,7 +140,8 @@ class Peer(asyncio.BufferedProtocol):
 
     def drop_body(self, request: Command) -> None:
         """Let go of the body of a request that waits for its answer, and needs none."""
-        self.bodies -= len(request.body)
+        if not request.flag & ONEWAY:
+            self.bodies -= len(request.body)
         request.body = b""
 
     async def request(

@@ -227,7 +227,7 @@ def test_silent_clients_are_closed(tmp_path: Path) -> None:
             silent = broker.parts.clients.consumer("readers", "one")
             assert silent is not None
             silent.seen -= broker.parts.settings.channel_expired_timeout + 1
-            broker.parts.clients.expire()
+            list(broker.parts.clients.expire())
             assert await ids(broker, "readers") == ["two"]
             assert silent.peer.is_closed
             await one.close()

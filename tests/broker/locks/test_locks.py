@@ -21,30 +21,40 @@ class Time:
         return self.now
 
 
+def locked(
+    locks: QueueLocks, group: str, client_id: str, *queues: MessageQueue
+) -> list[MessageQueue]:
+    """Return the queues that a client has once it has asked for some."""
+    return [queue for queue in queues if locks.lock(group, client_id, queue)]
+
+
 def test_locks() -> None:
     time = Time()
     locks = QueueLocks(time)
-    assert locks.lock("g", "one", [A, B, A]) == [A, B]
-    assert locks.lock("g", "two", [B, C]) == [C]
-    assert locks.lock("other", "two", [A]) == [A], "each group has its own"
-    assert locks.lock("g", "one", [A, B]) == [A, B], "and once more"
-    locks.unlock("g", "two", [A, C])
+    assert locked(locks, "g", "one", A, B, A) == [A, B, A]
+    assert locked(locks, "g", "two", B, C) == [C]
+    assert locked(locks, "other", "two", A) == [A], "each group has its own"
+    assert locked(locks, "g", "one", A, B) == [A, B], "and once more"
+    assert len(locks) == 4
+    for queue in (A, C):
+        locks.unlock("g", "two", queue)
     assert (locks.owner("g", A), locks.owner("g", C)) == ("one", None), "only one's own"
-    assert locks.lock("g", "one", [C]) == [C]
+    assert locked(locks, "g", "one", C) == [C]
 
 
 def test_locks_end_when_they_are_not_renewed() -> None:
     time = Time()
     locks = QueueLocks(time)
-    locks.lock("g", "one", [A, B])
+    locked(locks, "g", "one", A, B)
     time.now += LIFETIME // 2
-    locks.lock("g", "one", [A])
+    locked(locks, "g", "one", A)
     time.now += LIFETIME // 2 + 1
     assert (locks.owner("g", A), locks.owner("g", B)) == ("one", None)
-    locks.expire()
-    assert locks.lock("g", "two", [A, B]) == [B]
+    list(locks.expire())
+    assert locked(locks, "g", "two", A, B) == [B]
     time.now += 2 * LIFETIME
-    locks.expire()
+    list(locks.expire())
+    assert not len(locks)
     assert not locks._groups  # pyright: ignore[reportPrivateUsage]
 
 

@@ -171,11 +171,11 @@ def test_what_an_ordered_consumer_sends_to_its_retry_topic_is_dead(tmp_path: Pat
     async def run() -> None:
         async with running(tmp_path) as broker:
             queue = MessageQueue("Orders", "broker-a", 0)
-            broker.parts.locks.lock("group", "client", [queue])
+            broker.parts.locks.lock("group", "client", queue)
             await broker.send(to("%RETRY%group"))
             assert len(broker.records("%DLQ%group")) == 1
 
-            broker.parts.locks.unlock("group", "client", [queue])
+            broker.parts.locks.unlock("group", "client", queue)
             await broker.send(to("%RETRY%group"))
             assert len(broker.records("%RETRY%group")) == 1
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from mqlake.broker import naming
+from mqlake.broker.bodies import check_size
 from mqlake.broker.parts import Parts
 from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
@@ -21,6 +23,9 @@ from mqlake.store.settings import parse_properties
 
 _GROUP_THRESHOLD: Final = 3 << 20
 _WHOLE_THRESHOLD: Final = 100 << 20
+_LONGEST_BODY: Final = 65_536
+_LONGEST_NUMBER: Final = 20
+_SHOWN: Final = 80
 _NORMAL, _RANDOM = 0, 1
 """Of `madvise`."""
 
@@ -29,7 +34,7 @@ class ColdDataAdmin:
     """Answers requests about cold data."""
 
     def __init__(self, parts: Parts) -> None:
-        del parts
+        self._parts = parts
         self._thresholds: dict[str, int] = {}
 
     def handlers(self) -> Mapping[int, Handler]:
@@ -42,13 +47,26 @@ class ColdDataAdmin:
         }
 
     def _update(self, _peer: Peer, request: Command) -> Command:
+        check_size(request, _LONGEST_BODY, "at most")
         for group, text in parse_properties(bytes(request.body).decode("utf-8", "replace")).items():
-            try:
-                self._thresholds[group] = int(text)
-            except ValueError:
-                reason = f"the threshold of {group} is no number: {text}"
-                raise RemotingError(ResponseCode.INVALID_PARAMETER, reason) from None
+            self._set(group, text)
         return response(request)
+
+    def _set(self, group: str, text: str) -> None:
+        try:
+            threshold = int(text) if len(text) <= _LONGEST_NUMBER else None
+        except ValueError:
+            threshold = None
+        if threshold is None:
+            reason = f"the threshold of {group[:_SHOWN]} is no number: {text[:_SHOWN]}"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        if (fault := naming.group_fault(group)) is not None:
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
+        most = self._parts.settings.max_subscription_group_nums
+        if len(self._thresholds) >= most and group not in self._thresholds:
+            reason = f"{most} groups have a threshold already (maxSubscriptionGroupNums)"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        self._thresholds[group] = threshold
 
     def _remove(self, _peer: Peer, request: Command) -> Command:
         self._thresholds.pop(bytes(request.body).decode("utf-8", "replace"), None)

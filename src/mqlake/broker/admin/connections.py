@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -10,17 +11,13 @@ from mqlake.broker.clients.members import Client
 from mqlake.broker.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
-from mqlake.remoting.bodies.connections import (
-    Connection,
-    ConsumerConnections,
-    ProducerConnections,
-    ProducerInfo,
-    ProducerTable,
-)
+from mqlake.remoting.bodies.connections import Connection, ProducerInfo
+from mqlake.remoting.bodies.queue_tables import encode_array, encode_with_table
 from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Body, Command, request, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import ConnectionFailedError, RemotingError, RequestTimeoutError
 from mqlake.remoting.headers.admin import (
     ConsumerConnectionsHeader,
@@ -28,7 +25,10 @@ from mqlake.remoting.headers.admin import (
     ConsumerStatusHeader,
     ProducerConnectionsHeader,
 )
-from mqlake.remoting.server import Handler
+from mqlake.remoting.slices import Job
+
+Later = Answer | Coroutine[Any, Any, Answer]
+"""An answer, at once if it is short."""
 
 _PATIENCE = 10.0
 """Seconds that a consumer has to answer (upstream: `Broker2Client.callClient`)."""
@@ -51,40 +51,70 @@ class ConnectionAdmin:
             RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self._status,
         }
 
-    def _consumers(self, _peer: Peer, request: Command) -> Command:
+    def _consumers(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._consumers_of(request))
+
+    def _consumers_of(self, request: Command) -> Job[Command]:
         name = request.header(ConsumerConnectionsHeader).consumer_group
         group = self._parts.clients.consumers.get(name)
         if group is None:
             reason = f"the consumer group[{name}] not online"
             raise RemotingError(ResponseCode.CONSUMER_NOT_ONLINE, reason)
-        body = ConsumerConnections(
-            _connections(group),
-            group.subscriptions,
-            group.consume_type,
-            group.message_model,
-            group.consume_from_where,
-        )
-        return response(request, body=encode_body(body))
+        subscriptions = encode_body(group.subscriptions)
+        body = {
+            "connectionSet": (yield from self._connections(group)),
+            "subscriptionTable": msgspec.Raw(subscriptions),
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+            "consumeFromWhere": group.consume_from_where,
+        }
+        return response(request, body=encode_with_table(body))
 
-    def _producers(self, _peer: Peer, request: Command) -> Command:
+    def _producers(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._producers_of(request))
+
+    def _producers_of(self, request: Command) -> Job[Command]:
         name = request.header(ProducerConnectionsHeader).producer_group
         group = self._parts.clients.producers.get(name)
         if group is None:
             reason = f"the producer group[{name}] not exist"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
-        return response(request, body=encode_body(ProducerConnections(_connections(group))))
+        connections = yield from self._connections(group)
+        return response(request, body=encode_with_table({"connectionSet": connections}))
 
-    def _all_producers(self, _peer: Peer, request: Command) -> Command:
-        table = {
-            name: [
-                ProducerInfo(
-                    each.client_id, f"/{each.peer.address}", each.language, each.version, each.seen
-                )
-                for each in group
-            ]
-            for name, group in self._parts.clients.producers.items()
-        }
-        return response(request, body=encode_body(ProducerTable(table)))
+    def _connections(self, clients: Iterable[Client]) -> Job[msgspec.Raw]:
+        found: list[bytes] = []
+        for each in list(clients):
+            self._check_room(len(found))
+            one = Connection(each.client_id, each.peer.address, each.language, each.version)
+            found.append(encode_body(one))
+            yield
+        return encode_array(found)
+
+    def _check_room(self, entries: int) -> None:
+        most = self._parts.settings.max_answer_entries
+        if entries >= most:
+            reason = f"the answer would list more than {most} clients (maxAnswerEntries)"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+
+    def _all_producers(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._every_producer(request))
+
+    def _every_producer(self, request: Command) -> Job[Command]:
+        table: dict[str, msgspec.Raw] = {}
+        count = 0
+        for name, group in list(self._parts.clients.producers.items()):
+            found: list[bytes] = []
+            for each in list(group):
+                self._check_room(count)
+                count += 1
+                address = f"/{each.peer.address}"
+                one = ProducerInfo(each.client_id, address, each.language, each.version, each.seen)
+                found.append(encode_body(one))
+                yield
+            table[name] = encode_array(found)
+        data = msgspec.Raw(encode_with_table(table))
+        return response(request, body=encode_with_table({"data": data}))
 
     async def _running_info(self, _peer: Peer, request: Command) -> Command:
         return await self._ask(request, request.header(ConsumerHeader))
@@ -158,10 +188,3 @@ def _queues_of(body: Body) -> msgspec.Raw:
     start = text.find(b'"messageQueueTable":')
     inner = text[start + len(b'"messageQueueTable":') : text.rfind(b"}")] if start >= 0 else b"{}"
     return msgspec.Raw(inner)
-
-
-def _connections(clients: Iterable[Client]) -> list[Connection]:
-    return [
-        Connection(each.client_id, each.peer.address, each.language, each.version)
-        for each in clients
-    ]

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
 
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import Topic
 from mqlake.remoting.bodies.connections import GroupList
 from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.route import TopicList
-from mqlake.remoting.bodies.stats import (
-    BrokerConsumeStats,
-    ConsumeStats,
-    ConsumeTimeSpan,
-    OffsetWrapper,
-    QueueTimeSpan,
+from mqlake.remoting.bodies.queue_tables import (
+    encode_array,
+    encode_queue,
+    encode_with_table,
+    join_queues,
 )
+from mqlake.remoting.bodies.route import TopicList
+from mqlake.remoting.bodies.stats import OffsetWrapper, QueueTimeSpan
 from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import (
     BrokerConsumeStatsHeader,
@@ -28,7 +30,10 @@ from mqlake.remoting.headers.admin import (
     TopicGroupHeader,
     TopicNameHeader,
 )
-from mqlake.remoting.server import Handler
+from mqlake.remoting.slices import Job
+
+Later = Answer | Coroutine[Any, Any, Answer]
+"""An answer, at once if it is short."""
 
 
 class ConsumeStatsAdmin:
@@ -50,13 +55,16 @@ class ConsumeStatsAdmin:
             RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self._subscription,
         }
 
-    def _group(self, _peer: Peer, request: Command) -> Command:
+    def _group(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._stats_of(request))
+
+    def _stats_of(self, request: Command) -> Job[Command]:
         header = request.header(ConsumeStatsHeader)
-        group, stats = header.consumer_group, ConsumeStats()
+        group, pairs, tps = header.consumer_group, list[bytes](), 0.0
         for topic in self._wanted(header):
-            stats.offset_table |= self._table(group, topic, topic.read_queue_nums)
-            stats.consume_tps += self._parts.stats.got_tps(group, topic.topic_name)
-        return response(request, body=stats.encode())
+            yield from self._table(group, topic, topic.read_queue_nums, pairs, [0, 0])
+            tps += self._parts.stats.got_tps(group, topic.topic_name)
+        return response(request, body=_encode(pairs, tps))
 
     def _wanted(self, header: ConsumeStatsHeader) -> list[Topic]:
         """Return the topics asked for; without any, those that the group has offsets of.
@@ -83,12 +91,35 @@ class ConsumeStatsAdmin:
         topics = self._parts.topics
         return [topic for name in names if (topic := topics.get(name)) is not None]
 
-    def _table(self, group: str, topic: Topic, queues: int) -> dict[MessageQueue, OffsetWrapper]:
-        broker = self._parts.settings.broker_name
-        return {
-            MessageQueue(topic.topic_name, broker, each): self._queue(group, topic.topic_name, each)
-            for each in range(queues)
-        }
+    def _table(
+        self, group: str, topic: Topic, queues: int, pairs: list[bytes], sums: list[int]
+    ) -> Job[None]:
+        """Append where a group stands in each queue of a topic.
+
+        Args:
+            pairs: entries of a table of queues.
+            sums: how many messages it has not consumed, and how many it has pulled of them.
+
+        Raises:
+            RemotingError: the answer would have too many entries.
+        """
+        name, broker = topic.topic_name, self._parts.settings.broker_name
+        self._check_room(len(pairs) + queues)
+        for each in range(queues):
+            found = self._queue(group, name, each)
+            sums[0] += found.lag
+            sums[1] += found.in_flight
+            pairs.append(encode_queue(MessageQueue(name, broker, each), found))
+            yield
+
+    def _check_room(self, entries: int) -> None:
+        most = self._parts.settings.max_answer_entries
+        if entries > most:
+            reason = (
+                f"the answer would list more than {most} queues (maxAnswerEntries): ask for one"
+                " group or topic"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _queue(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
         offset = max(0, self._offsets.query(group, topic, queue_id) or 0)
@@ -104,31 +135,51 @@ class ConsumeStatsAdmin:
         head = self._reads.head_from(topic, queue_id, offset)
         return head.store_timestamp if head and head.queue_offset == offset else 0
 
-    def _all(self, _peer: Peer, request: Command) -> Command:
+    def _all(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._all_stats(request))
+
+    def _all_stats(self, request: Command) -> Job[Command]:
         is_order = request.header(BrokerConsumeStatsHeader).is_order
-        topics = self._offsets.topics_by_group()
-        groups = {
-            name: [
-                self._of_topic(name, topic)
-                for topic in self._consumed(name, topics.get(name, ()))
-                if topic.order or not is_order
-            ]
-            for name in self._parts.groups
-        }
-        body = BrokerConsumeStats(self._parts.settings.broker_address, groups)
-        return response(request, body=body.encode())
+        groups: list[bytes] = []
+        sums, entries = [0, 0], 0
+        for name in list(self._parts.groups):
+            found: list[bytes] = []
+            for topic in self._consumed(name, self._offsets.topics_of(name)):
+                if is_order and not topic.order:
+                    continue
+                entries += topic.write_queue_nums
+                self._check_room(entries)
+                pairs: list[bytes] = []
+                yield from self._table(name, topic, topic.write_queue_nums, pairs, sums)
+                tps = self._parts.stats.got_tps(name, topic.topic_name)
+                found.append(_encode(pairs, tps))
+            groups.append(encode_with_table({name: encode_array(found)}))
+            yield
+        body = encode_with_table(
+            {
+                "brokerAddr": self._parts.settings.broker_address,
+                "consumeStatsList": encode_array(groups),
+                "totalDiff": sums[0],
+                "totalInflightDiff": sums[1],
+            }
+        )
+        return response(request, body=body)
 
-    def _of_topic(self, group: str, topic: Topic) -> ConsumeStats:
-        table = self._table(group, topic, topic.write_queue_nums)
-        return ConsumeStats(table, self._parts.stats.got_tps(group, topic.topic_name))
+    def _time_span(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._time_spans(request))
 
-    def _time_span(self, _peer: Peer, request: Command) -> Command:
+    def _time_spans(self, request: Command) -> Job[Command]:
         header = request.header(TopicGroupHeader)
         topic = self._parts.topics.get(header.topic)
         if topic is None:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
-        spans = [self._span(header.group, topic, each) for each in range(topic.write_queue_nums)]
-        return response(request, body=encode_body(ConsumeTimeSpan(spans)))
+        spans: list[bytes] = []
+        for each in range(topic.write_queue_nums):
+            spans.append(encode_body(self._span(header.group, topic, each)))
+            yield
+        return response(
+            request, body=encode_with_table({"consumeTimeSpanSet": encode_array(spans)})
+        )
 
     def _span(self, group: str, topic: Topic, queue_id: int) -> QueueTimeSpan:
         name = topic.topic_name
@@ -159,3 +210,8 @@ class ConsumeStatsAdmin:
         if found is not None:
             body["subscriptionData"] = found
         return response(request, body=encode_body(body))
+
+
+def _encode(pairs: list[bytes], tps: float) -> bytes:
+    """Return a `ConsumeStats` whose table has these entries."""
+    return encode_with_table({"consumeTps": tps, "offsetTable": join_queues(pairs)})

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from mqlake.broker import naming
+from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.remoting.bodies.groups import (
-    GroupConfigs,
-    encode_group,
-    encode_groups,
-)
-from mqlake.remoting.body import decode_body
+from mqlake.remoting.bodies.groups import GroupConfigs, encode_group, join_groups
+from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
-from mqlake.remoting.server import Handler
+from mqlake.remoting.slices import Job
 
 
 class GroupAdmin:
@@ -38,26 +37,59 @@ class GroupAdmin:
         }
 
     def _update(self, _peer: Peer, request: Command) -> Command:
-        self._put([decode_body(SubscriptionGroup, request.body)])
+        group = admin_body(SubscriptionGroup, request, self._parts.settings)
+        self._check(group)
+        self._parts.groups.put(group)
         return response(request)
 
-    def _update_list(self, _peer: Peer, request: Command) -> Command:
-        self._put(decode_body(GroupConfigs, request.body).group_config_list)
-        return response(request)
+    def _update_list(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        job = self._put_all(request)
+        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
 
-    def _put(self, groups: list[SubscriptionGroup]) -> None:
+    def _put_all(self, request: Command) -> Job[Command]:
+        groups = admin_body(GroupConfigs, request, self._parts.settings).group_config_list
         for group in groups:
-            fault = naming.group_fault(group.group_name)
-            if fault is not None:
-                raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
+            self._check(group)
+            yield
         for group in groups:
+            self._parts.groups.check_room(group.group_name)
             self._parts.groups.put(group)
+            yield
+        return response(request)
 
-    def _delete(self, _peer: Peer, request: Command) -> Command:
+    def _check(self, group: SubscriptionGroup) -> None:
+        """Refuse a group with a name, or a configuration, that it cannot have."""
+        name, settings = group.group_name, self._parts.settings
+        fault = naming.group_fault(name)
+        if fault is not None:
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
+        most = settings.max_topic_queue_nums
+        if not 0 <= group.retry_queue_nums <= most:
+            reason = (
+                f"group[{name}] cannot have retryQueueNums {group.retry_queue_nums}, only 0 to"
+                f" {most} (maxTopicQueueNums)"
+            )
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        size, most = len(encode_body(group)), settings.max_group_config_size
+        if size > most:
+            reason = (
+                f"group[{name}] has a configuration of {size} bytes, and {most} are allowed"
+                " (maxGroupConfigSize)"
+            )
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        self._parts.groups.check_room(name)
+
+    def _delete(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        return self._parts.slices.serve(peer, self._remove(request), is_kept=True)
+
+    def _remove(self, request: Command) -> Job[Command]:
         header = request.header(DeleteGroupHeader)
+        offsets = self._parts.store.core.config.consumer_offsets
         self._parts.groups.remove(header.group_name)
         if header.clean_offset:
-            self._parts.store.core.config.consumer_offsets.remove_group(header.group_name)
+            for topic in offsets.topics_of(header.group_name):
+                offsets.remove(header.group_name, topic)
+                yield
         return response(request)
 
     def _get(self, _peer: Peer, request: Command) -> Command:
@@ -68,8 +100,15 @@ class GroupAdmin:
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
         return response(request, body=encode_group(found))
 
-    def _get_all(self, _peer: Peer, request: Command) -> Command:
-        groups = self._parts.groups
-        found = [group for name in groups if (group := groups.get(name)) is not None]
-        header = GroupCountHeader(total_group_num=len(found))
-        return response(request, header=header, body=encode_groups(found, groups.version))
+    def _get_all(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        return self._parts.slices.serve(peer, self._all(request))
+
+    def _all(self, request: Command) -> Job[Command]:
+        groups, version = self._parts.groups, self._parts.groups.version
+        members: list[bytes] = []
+        for name in list(groups):
+            if (group := groups.get(name)) is not None:
+                members.append(encode_body(name) + b":" + encode_group(group))
+            yield
+        header = GroupCountHeader(total_group_num=len(members))
+        return response(request, header=header, body=join_groups(members, version))

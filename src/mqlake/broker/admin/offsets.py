@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
+from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.stats import ResetOffsets
-from mqlake.remoting.body import encode_unquoted
+from mqlake.remoting.bodies.queue_tables import encode_queue, encode_with_table, join_queues
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import (
     CloneOffsetHeader,
     CorrectionOffsetHeader,
     ResetOffsetHeader,
 )
-from mqlake.remoting.server import Handler
+from mqlake.remoting.slices import Job
+
+Later = Answer | Coroutine[Any, Any, Answer]
+"""An answer, at once if it is short."""
 
 _NO_LIMIT = 2**63 - 1
 
@@ -37,7 +42,10 @@ class OffsetAdmin:
             RequestCode.QUERY_CORRECTION_OFFSET: self._correction,
         }
 
-    def _reset(self, _peer: Peer, request: Command) -> Command:
+    def _reset(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._reset_all(request), is_kept=True)
+
+    def _reset_all(self, request: Command) -> Job[Command]:
         """Set offsets that the group's consumers take with their next pull."""
         header = request.header(ResetOffsetHeader)
         topic = self._parts.topics.get(header.topic)
@@ -48,15 +56,24 @@ class OffsetAdmin:
             reason = f"Group {header.group} does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
         one = header.queue_id >= 0
+        count = self._parts.topics.queues(header.topic)
+        if one and header.queue_id >= count:
+            reason = f"Topic {header.topic} has no queue {header.queue_id}"
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         queues = [header.queue_id] if one else list(range(topic.read_queue_nums))
         if not queues:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
-        targets = {each: self._target(header, each) for each in queues}
-        for queue_id, offset in targets.items():
-            self._offsets.reset(header.group, header.topic, queue_id, offset)
-        broker = self._parts.settings.broker_name
-        table = {MessageQueue(header.topic, broker, each): at for each, at in targets.items()}
-        return response(request, body=ResetOffsets(table).encode())
+        targets: list[int] = []
+        for each in queues:
+            targets.append(self._target(header, each))
+            yield
+        check_offsets(self._parts, header.group, header.topic, len(queues))
+        broker, pairs = self._parts.settings.broker_name, list[bytes]()
+        for each, at in zip(queues, targets, strict=True):
+            self._offsets.reset(header.group, header.topic, each, at)
+            pairs.append(encode_queue(MessageQueue(header.topic, broker, each), at))
+            yield
+        return response(request, body=encode_with_table({"offsetTable": join_queues(pairs)}))
 
     def _target(self, header: ResetOffsetHeader, queue_id: int) -> int:
         reads = self._parts.store.core.reads
@@ -70,17 +87,28 @@ class OffsetAdmin:
             return high
         return reads.offset_by_time(header.topic, queue_id, header.timestamp)
 
-    def _clone(self, _peer: Peer, request: Command) -> Command:
+    def _clone(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._clone_all(request), is_kept=True)
+
+    def _clone_all(self, request: Command) -> Job[Command]:
         header = request.header(CloneOffsetHeader)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
         members = self._parts.clients.consumers.get(header.src_group)
         for topic in topics:
             is_read = header.offline or not members or topic in members.subscriptions
-            if topic in self._parts.topics and is_read:
-                self._offsets.copy(header.src_group, header.dest_group, topic)
+            if topic not in self._parts.topics or not is_read:
+                continue
+            found = self._offsets.query_topic(header.src_group, topic)
+            check_offsets(self._parts, header.dest_group, topic, len(found))
+            for queue_id, offset in found.items():
+                self._offsets.commit(header.dest_group, topic, queue_id, offset)
+                yield
         return response(request)
 
-    def _correction(self, _peer: Peer, request: Command) -> Command:
+    def _correction(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._corrections(request))
+
+    def _corrections(self, request: Command) -> Job[Command]:
         """Say where the slowest of a topic's groups stands, no limit where that is this one."""
         header = request.header(CorrectionOffsetHeader)
         ignored = set((header.filter_groups or "").split(","))
@@ -88,8 +116,15 @@ class OffsetAdmin:
         for group in self._offsets.groups_of(header.topic) - ignored:
             for queue_id, offset in self._offsets.query_topic(group, header.topic).items():
                 slowest[queue_id] = min(offset, slowest.get(queue_id, _NO_LIMIT))
+                yield
         own = self._offsets.query_topic(header.compare_group, header.topic)
         for queue_id, offset in own.items():
             if slowest.get(queue_id, _NO_LIMIT) > offset:
                 slowest[queue_id] = _NO_LIMIT
-        return response(request, body=encode_unquoted({"correctionOffsets": slowest}))
+            yield
+        texts: list[bytes] = []
+        for queue_id, offset in slowest.items():
+            texts.append(b"%d:%d" % (queue_id, offset))
+            yield
+        body = b"".join((b'{"correctionOffsets":{', b",".join(texts), b"}}"))
+        return response(request, body=body)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from mqlake.broker.parts import Parts
 from mqlake.formats import consume_queue
@@ -11,9 +12,10 @@ from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import QueryConsumeQueueHeader
-from mqlake.remoting.server import Handler
+from mqlake.remoting.slices import Job
 
 _MOST = 10_000
 """Entries that one answer has at most."""
@@ -29,7 +31,10 @@ class QueueAdmin:
         """Return what answers each request code."""
         return {RequestCode.QUERY_CONSUME_QUEUE: self._entries}
 
-    def _entries(self, _peer: Peer, request: Command) -> Command:
+    def _entries(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        return self._parts.slices.serve(peer, self._entries_of(request))
+
+    def _entries_of(self, request: Command) -> Job[Command]:
         header = request.header(QueryConsumeQueueHeader)
         topic, queue_id, group = header.topic, header.queue_id, header.consumer_group
         low, high = self._parts.store.core.reads.queue(topic, queue_id)
@@ -37,7 +42,7 @@ class QueueAdmin:
         queues = max(known.read_queue_nums, known.write_queue_nums) if known else 0
         if not 0 <= queue_id < queues:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
-        body = QueueEntries(high, low, self._read(header, low, high))
+        body = QueueEntries(high, low, (yield from self._read(header, low, high)))
         if group is not None:
             members = self._parts.clients.consumers.get(group)
             found = members.subscriptions.get(topic) if members else None
@@ -47,7 +52,9 @@ class QueueAdmin:
                 body.subscription_data, body.filter_data = found, "null"
         return response(request, body=encode_body(body))
 
-    def _read(self, header: QueryConsumeQueueHeader, low: int, high: int) -> list[QueueEntryData]:
+    def _read(
+        self, header: QueryConsumeQueueHeader, low: int, high: int
+    ) -> Job[list[QueueEntryData]]:
         start = max(low, header.index)
         stop = min(high, start + min(max(header.count, 0), _MOST))
         queues, found = self._parts.store.core.queues, list[QueueEntryData]()
@@ -58,5 +65,6 @@ class QueueAdmin:
             for at in range(0, len(data), consume_queue.ENTRY_SIZE):
                 entry = consume_queue.decode(data, at)
                 found.append(QueueEntryData(entry.physical_offset, entry.size, entry.tags_code))
+                yield
             start += len(data) // consume_queue.ENTRY_SIZE
         return found

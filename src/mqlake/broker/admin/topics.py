@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 import msgspec
 
 from mqlake.broker import naming
 from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, parse_changes
+from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.parts import Parts
-from mqlake.formats.config.topics import Topic
+from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.remoting.bodies.groups import TopicConfigs
 from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.bodies.queue_tables import encode_queue, encode_with_table, join_queues
 from mqlake.remoting.bodies.route import TopicList
-from mqlake.remoting.bodies.stats import TopicOffset, TopicStats
-from mqlake.remoting.body import decode_body, encode_body
+from mqlake.remoting.bodies.stats import TopicOffset
+from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import CreateTopicHeader, TopicCountHeader, TopicNameHeader
-from mqlake.remoting.server import Handler
+from mqlake.remoting.slices import Job
 
-MOST_QUEUES = 65_535
-"""Queues that a topic may have; more would make requests about all of them take too long."""
+_LONGEST_TYPE = 64
+PERMISSIONS = PERM_READ | PERM_WRITE | PERM_INHERIT
+
+Later = Answer | Coroutine[Any, Any, Answer]
+"""An answer, at once if it is short."""
 
 
 class TopicAdmin:
@@ -58,12 +65,18 @@ class TopicAdmin:
         self._put(topic, parse_changes(header.attributes))
         return response(request)
 
-    def _update_list(self, _peer: Peer, request: Command) -> Command:
-        topics = decode_body(TopicConfigs, request.body).topic_config_list
+    def _update_list(self, peer: Peer, request: Command) -> Later:
+        job = self._put_all(request)
+        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+
+    def _put_all(self, request: Command) -> Job[Command]:
+        topics = admin_body(TopicConfigs, request, self._parts.settings).topic_config_list
         for topic in topics:
             self._check(topic)
+            yield
         for topic in topics:
             self._put(msgspec.structs.replace(topic, attributes={}), topic.attributes)
+            yield
         return response(request)
 
     def _put(self, topic: Topic, changes: Mapping[str, str]) -> None:
@@ -78,10 +91,21 @@ class TopicAdmin:
         if fault is not None:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
         self._refuse_system(name)
+        most = self._parts.settings.max_topic_queue_nums
         for queues in (topic.read_queue_nums, topic.write_queue_nums):
-            if not 0 <= queues <= MOST_QUEUES:
-                reason = f"the topic[{name}] cannot have {queues} queues"
+            if not 0 <= queues <= most:
+                reason = (
+                    f"the topic[{name}] cannot have {queues} queues, only 0 to {most}"
+                    " (maxTopicQueueNums)"
+                )
                 raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        if topic.perm & ~PERMISSIONS:
+            reason = f"the topic[{name}] cannot have perm {topic.perm}, only 0 to {PERMISSIONS}"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        if len(topic.topic_filter_type) > _LONGEST_TYPE:
+            reason = f"the topic[{name}] has a topicFilterType of over {_LONGEST_TYPE} characters"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        self._parts.topics.check_room(name)
 
     def _refuse_system(self, name: str) -> None:
         is_checked = self._parts.settings.validate_system_topic_when_update_topic
@@ -114,20 +138,38 @@ class TopicAdmin:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
         return found
 
-    def _get_all(self, _peer: Peer, request: Command) -> Command:
-        topics = self._parts.topics
-        table = {name: topics.get(name) for name in topics}
-        body = {"topicConfigTable": table, "dataVersion": topics.version}
-        header = TopicCountHeader(total_topic_num=len(table))
-        return response(request, header=header, body=encode_body(body))
+    def _get_all(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._all(request))
 
-    def _stats(self, _peer: Peer, request: Command) -> Command:
+    def _all(self, request: Command) -> Job[Command]:
+        topics = self._parts.topics
+        version = encode_body(topics.version)
+        members: list[bytes] = []
+        for name in list(topics):
+            if (topic := topics.get(name)) is not None:
+                members.append(encode_body(name) + b":" + encode_body(topic))
+            yield
+        body = b"".join(
+            (b'{"topicConfigTable":{', b",".join(members), b'},"dataVersion":', version, b"}")
+        )
+        header = TopicCountHeader(total_topic_num=len(members))
+        return response(request, header=header, body=body)
+
+    def _stats(self, peer: Peer, request: Command) -> Later:
+        return self._parts.slices.serve(peer, self._stats_of(request))
+
+    def _stats_of(self, request: Command) -> Job[Command]:
         topic = self._topic(request)
         name, broker = topic.topic_name, self._parts.settings.broker_name
-        queues = range(max(topic.read_queue_nums, topic.write_queue_nums))
-        table = {MessageQueue(name, broker, each): self._offsets(name, each) for each in queues}
-        stats = TopicStats(table, self._parts.stats.put_tps(name))
-        return response(request, body=stats.encode())
+        pairs: list[bytes] = []
+        for each in range(self._parts.topics.queues(name)):
+            pairs.append(encode_queue(MessageQueue(name, broker, each), self._offsets(name, each)))
+            yield
+        table = join_queues(pairs)
+        put_tps = self._parts.stats.put_tps(name)
+        return response(
+            request, body=encode_with_table({"offsetTable": table, "topicPutTps": put_tps})
+        )
 
     def _offsets(self, topic: str, queue_id: int) -> TopicOffset:
         reads = self._parts.store.core.reads

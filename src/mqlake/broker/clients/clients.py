@@ -10,10 +10,13 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from mqlake.broker.clients.members import Client, ConsumerGroup, Members
+from mqlake.broker.clients.members import Client, ConsumerGroup, Members, size_of
 from mqlake.broker.clients.notices import Notices
 from mqlake.remoting.bodies.heartbeat import ConsumerData
+from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.slices import Job
 
 if TYPE_CHECKING:
     from mqlake.broker.parts import Parts
@@ -38,11 +41,14 @@ class Clients:
         self.consumers: dict[str, ConsumerGroup] = {}
         self._parts = parts
         self._now = parts.store.core.clock.milliseconds
-        self._notices = Notices()
+        self._notices = Notices(parts.slices)
         self._turns = count()
         # The groups that a connection has clients in.
         self._groups_of: dict[Peer, tuple[set[str], set[str]]] = {}
-        parts.repeating.every(_LOOK_INTERVAL, self.expire)
+        # Producers by id, then by group and connection.
+        self._producers_with: dict[str, dict[tuple[str, Peer], Client]] = {}
+        self._count = self._subscribed = 0
+        parts.repeating.every(_LOOK_INTERVAL, self._look)
 
     # Look up
 
@@ -61,8 +67,7 @@ class Clients:
 
     def producer_with_id(self, client_id: str) -> Client | None:
         """Return the producer, of whatever group, that has an id."""
-        found = (members.find(client_id) for members in self.producers.values())
-        return next((client for client in found if client), None)
+        return next(iter(self._producers_with.get(client_id, {}).values()), None)
 
     def groups_of(self, topic: str) -> set[str]:
         """Return the groups with a consumer that subscribes to a topic."""
@@ -75,11 +80,23 @@ class Clients:
         return Client(peer, client_id, language, version, self._now())
 
     def add_producer(self, group: str, client: Client) -> None:
-        """Note a producer's heartbeat."""
+        """Note a producer's heartbeat.
+
+        Raises:
+            RemotingError: there are too many clients.
+        """
         members = self.producers.get(group)
+        old = members.at(client.peer) if members else None
+        if old is None:
+            self._check_room(client)
         if members is None:
             members = self.producers[group] = Members(group)
-        if members.update(client):
+        members.update(client)
+        if old is not None:
+            self._forget_id(group, old)
+        self._producers_with.setdefault(client.client_id, {})[group, client.peer] = client
+        if old is None:
+            self._count += 1
             self._joined(client.peer)[0].add(group)
             _log.info(
                 "producer %s of group %s came: %s", client.client_id, group, client.peer.address
@@ -90,25 +107,69 @@ class Clients:
 
         Args:
             keep: its subscriptions are those of the last time.
+
+        Raises:
+            RemotingError: there are too many clients, or subscriptions.
         """
         name = data.group_name
         group = self.consumers.get(name)
+        if group is None or client.peer not in group:
+            self._check_room(client)
+        if not keep:
+            self._check_subscriptions(data, group)
         if group is None:
             group = self.consumers[name] = ConsumerGroup(name)
         group.describe(data)
         changed = group.update(client)
         if changed:
+            self._count += 1
             self._joined(client.peer)[1].add(name)
             _log.info(
                 "consumer %s of group %s came: %s", client.client_id, name, client.peer.address
             )
-        if not keep and group.subscribe(data.subscription_data_set):
-            changed = True
-            _log.info(
-                "group %s subscribes to %s", name, ", ".join(group.subscriptions) or "nothing"
-            )
+        if not keep:
+            before = group.size
+            if group.subscribe(data.subscription_data_set):
+                changed = True
+                _log.info("group %s subscribes to %d topics", name, len(group.subscriptions))
+            self._subscribed += group.size - before
         if changed:
             self._tell(group)
+
+    def _check_room(self, client: Client) -> None:
+        """Refuse a client that would be one too many."""
+        settings = self._parts.settings
+        most, groups = settings.max_groups_per_heartbeat, self._groups_of.get(client.peer)
+        if groups is not None and len(groups[0]) + len(groups[1]) >= most:
+            reason = (
+                f"client {client.client_id} is in {most} groups already (maxGroupsPerHeartbeat)"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        most = settings.max_client_nums
+        if self._count >= most:
+            reason = (
+                f"client {client.client_id} is not taken: {most} clients are connected already"
+                " (maxClientNums)"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+
+    def _check_subscriptions(self, data: ConsumerData, group: ConsumerGroup | None) -> None:
+        """Refuse subscriptions that are too many, or take too much memory with all others."""
+        settings, name = self._parts.settings, data.group_name
+        count, most = len(data.subscription_data_set), settings.max_subscriptions_per_group
+        if count > most:
+            reason = (
+                f"group {name} is not taken: it subscribes to {count} topics, and {most} are"
+                " allowed (maxSubscriptionsPerGroup)"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        size = sum(map(size_of, data.subscription_data_set)) - (group.size if group else 0)
+        if self._subscribed + size > settings.max_subscriptions_size:
+            reason = (
+                f"group {name} is not taken: the subscriptions of all groups would take over"
+                f" {settings.max_subscriptions_size} bytes (maxSubscriptionsSize)"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _joined(self, peer: Peer) -> tuple[set[str], set[str]]:
         groups = self._groups_of.get(peer)
@@ -121,37 +182,69 @@ class Clients:
 
     def remove_producer(self, group: str, peer: Peer) -> None:
         """Forget a producer that has said that it goes."""
-        self._leave(self.producers, group, peer)
+        members = self.producers.get(group)
+        client = members.at(peer) if members else None
+        if client is not None and self._leave(self.producers, group, peer):
+            self._forget_id(group, client)
+            if peer in self._groups_of:
+                self._groups_of[peer][0].discard(group)
 
     def remove_consumer(self, group: str, peer: Peer) -> None:
         """Forget a consumer that has said that it goes, and tell the others of its group."""
         members = self.consumers.get(group)
-        if self._leave(self.consumers, group, peer) and members:
+        if members is None or not self._leave(self.consumers, group, peer):
+            return
+        if peer in self._groups_of:
+            self._groups_of[peer][1].discard(group)
+        if members:
             self._tell(members)
+        else:
+            self._subscribed -= members.size
 
     def _leave(self, table: dict[str, M], group: str, peer: Peer) -> bool:
         members = table.get(group)
         if members is None or not members.remove(peer):
             return False
+        self._count -= 1
         if not len(members):
             del table[group]
         _log.info("a client of group %s left: %s", group, peer.address)
         return True
 
+    def _forget_id(self, group: str, producer: Client) -> None:
+        same = self._producers_with[producer.client_id]
+        del same[group, producer.peer]
+        if not same:
+            del self._producers_with[producer.client_id]
+
     def _drop(self, peer: Peer) -> None:
-        producers, consumers = self._groups_of.pop(peer, (set(), set()))
+        groups = self._groups_of.pop(peer, None)
+        if groups is not None:
+            self._parts.slices.start(self._drop_from(peer, *groups))
+
+    def _drop_from(self, peer: Peer, producers: set[str], consumers: set[str]) -> Job[None]:
         for group in producers:
             self.remove_producer(group, peer)
+            yield
         for group in consumers:
             self.remove_consumer(group, peer)
+            yield
 
-    def expire(self) -> None:
+    def _look(self) -> None:
+        self._parts.slices.start(self.expire())
+
+    def expire(self) -> Job[None]:
         """Close the connections of clients that have sent no heartbeat for too long."""
         oldest = self._now() - self._parts.settings.channel_expired_timeout
         tables: Iterable[Members] = [*self.producers.values(), *self.consumers.values()]
-        for client in [client for members in tables for client in members if client.seen < oldest]:
-            self._drop(client.peer)
-            client.peer.close(f"client {client.client_id} has sent no heartbeat for too long")
+        for members in tables:
+            for client in list(members):
+                if client.seen < oldest and not client.peer.is_closed:
+                    self._drop(client.peer)
+                    client.peer.close(
+                        f"client {client.client_id} has sent no heartbeat for too long"
+                    )
+                yield
 
     # Tell
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from mqlake.remoting.bodies.heartbeat import BROADCASTING, ConsumerData, Subscription
 from mqlake.remoting.connection import Peer
 
+_OBJECT = 64
+"""Bytes that a small object takes, its place in a container included."""
+
 
 @dataclass(slots=True, eq=False)
 class Client:
@@ -30,6 +33,7 @@ class Members:
     def __init__(self, group: str) -> None:
         self.group = group
         self._clients: dict[Peer, Client] = {}
+        self._ids: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -43,7 +47,9 @@ class Members:
     @property
     def client_ids(self) -> list[str]:
         """The ids of all clients, once each, in the order in which they came."""
-        return list(dict.fromkeys(client.client_id for client in self))
+        if self._ids is None:
+            self._ids = list(dict.fromkeys(client.client_id for client in self))
+        return self._ids
 
     def at(self, peer: Peer) -> Client | None:
         """Return the client at the other side of a connection."""
@@ -55,12 +61,15 @@ class Members:
 
     def update(self, client: Client) -> bool:
         """Note that a client is there; say whether it is new."""
-        is_new = client.peer not in self._clients
+        old = self._clients.get(client.peer)
         self._clients[client.peer] = client
-        return is_new
+        if old is None or old.client_id != client.client_id:
+            self._ids = None
+        return old is None
 
     def remove(self, peer: Peer) -> bool:
         """Forget a connection; say whether it was there."""
+        self._ids = None
         return self._clients.pop(peer, None) is not None
 
 
@@ -71,12 +80,13 @@ class ConsumerGroup(Members):
         subscriptions: by topic.
         consume_type, message_model, consume_from_where: as the last heartbeat said.
         fingerprint: of the last heartbeat, 0 where it had none.
+        size: about how many bytes of memory the subscriptions take.
     """
 
     def __init__(self, group: str) -> None:
         super().__init__(group)
         self.subscriptions: dict[str, Subscription] = {}
-        self.fingerprint = 0
+        self.fingerprint = self.size = 0
         self.describe(ConsumerData())
 
     def describe(self, data: ConsumerData) -> None:
@@ -99,4 +109,12 @@ class ConsumerGroup(Members):
             known = new.get(one.topic) or old.get(one.topic)
             new[one.topic] = known if known and known.sub_version >= one.sub_version else one
         self.subscriptions = new
+        self.size = sum(map(size_of, new.values()))
         return old.keys() != new.keys()
+
+
+def size_of(subscription: Subscription) -> int:
+    """Return about how many bytes of memory a subscription takes."""
+    texts = len(subscription.topic) + len(subscription.sub_string)
+    tags = sum(_OBJECT + len(tag) for tag in subscription.tags_set)
+    return 6 * _OBJECT + texts + tags + _OBJECT * len(subscription.code_set)

@@ -6,9 +6,11 @@ Upstream: `ClientManageProcessor`, `ConsumerManageProcessor`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from mqlake.broker import naming
+from mqlake.broker.bodies import request_body
 from mqlake.broker.clients.members import Client
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import choice, not_supported
@@ -21,13 +23,18 @@ from mqlake.remoting.bodies.heartbeat import (
     ConsumerIds,
     Heartbeat,
 )
-from mqlake.remoting.body import decode_body, encode_body
+from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
-from mqlake.remoting.server import Handler
+from mqlake.remoting.slices import Job
+
+_LONGEST_ID = 1024
+_LONGEST_GROUP = 255
+"""Characters of a producer group's name, as RocketMQ's clients check it."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,18 +54,26 @@ class ClientRequests:
             RequestCode.CHECK_CLIENT_CONFIG: self._check_client,
         }
 
-    def _heartbeat(self, peer: Peer, request: Command) -> Command:
-        data = decode_body(Heartbeat, request.body)
+    def _heartbeat(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        return self._parts.slices.serve(
+            peer, self._take_heartbeat(peer, request), size=len(request.body)
+        )
+
+    def _take_heartbeat(self, peer: Peer, request: Command) -> Job[Command]:
+        settings = self._parts.settings
+        data = request_body(Heartbeat, request, settings.max_heartbeat_size, "maxHeartbeatSize")
+        _check(data, settings.max_groups_per_heartbeat)
         clients = self._parts.clients
         client = clients.client(peer, data.client_id, request.language, request.version)
         is_changed = False
         for consumer in data.consumer_data_set:
-            if not self._takes(consumer):
-                continue
-            is_changed |= self._is_changed(consumer.group_name, data)
-            self._add_consumer(consumer, client, data)
+            if self._takes(consumer):
+                is_changed |= self._is_changed(consumer.group_name, data)
+                self._add_consumer(consumer, client, data)
+            yield
         for producer in data.producer_data_set:
             clients.add_producer(producer.group_name, client)
+            yield
         fields = {
             "IS_SUPPORT_HEART_BEAT_V2": "true",
             "IS_SUB_CHANGE": "true" if is_changed or not data.heartbeat_fingerprint else "false",
@@ -99,10 +114,15 @@ class ClientRequests:
         self._parts.clients.add_consumer(consumer, client, keep=data.without_sub)
         self._parts.clients.consumers[name].fingerprint = data.heartbeat_fingerprint
 
-    def _unregister(self, peer: Peer, request: Command) -> Command:
+    def _unregister(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        # Like heartbeats, so that it does not overtake one of the same connection.
+        return self._parts.slices.serve(peer, self._leave(peer, request), is_kept=True)
+
+    def _leave(self, peer: Peer, request: Command) -> Job[Command]:
         header = request.header(UnregisterClientHeader)
         if header.producer_group is not None:
             self._parts.clients.remove_producer(header.producer_group, peer)
+        yield
         if header.consumer_group is not None:
             self._parts.clients.remove_consumer(header.consumer_group, peer)
         return response(request)
@@ -118,14 +138,36 @@ class ClientRequests:
     def _check_client(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
         if not request.body:
             return response(request)
-        wanted = decode_body(CheckClient, request.body).subscription_data
+        most = self._parts.settings.max_heartbeat_size
+        wanted = request_body(CheckClient, request, most, "maxHeartbeatSize").subscription_data
         if wanted is None:
             return response(request)
         reason = not_supported(self._parts.settings, wanted.expression_type)
         if reason is not None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         try:
-            choice(wanted.sub_string, wanted.expression_type)
+            choice(self._parts.settings, wanted.sub_string, wanted.expression_type)
         except ExpressionError as error:
             raise RemotingError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
         return response(request)
+
+
+def _check(data: Heartbeat, most: int) -> None:
+    """Refuse a heartbeat that names too much.
+
+    Raises:
+        RemotingError: it has too many groups, or too long names.
+    """
+    count = len(data.consumer_data_set) + len(data.producer_data_set)
+    if count > most:
+        reason = (
+            f"the heartbeat names {count} groups, and {most} are allowed (maxGroupsPerHeartbeat)"
+        )
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+    if len(data.client_id) > _LONGEST_ID:
+        reason = f"the clientID has {len(data.client_id)} characters: {_LONGEST_ID} are allowed"
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+    for producer in data.producer_data_set:
+        if len(producer.group_name) > _LONGEST_GROUP:
+            reason = f"a producer group has a name of over {_LONGEST_GROUP} characters"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)

@@ -7,10 +7,11 @@ for half of that time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.slices import Job
 
 LIFETIME = 60_000
 """Milliseconds after which a lock that was not renewed is free."""
@@ -32,29 +33,35 @@ class QueueLocks:
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
         self._groups: dict[str, dict[MessageQueue, _Lock]] = {}
+        self._count = 0
 
-    def lock(
-        self, group: str, client_id: str, queues: Iterable[MessageQueue]
-    ) -> list[MessageQueue]:
-        """Lock what is free, renew what the client has; return the queues it has now."""
+    def __len__(self) -> int:
+        return self._count
+
+    def lock(self, group: str, client_id: str, queue: MessageQueue) -> bool:
+        """Lock a queue that is free, renew the lock of one that the client has; say whether it has
+        the queue now.
+        """
         locks, now = self._groups.setdefault(group, {}), self._now()
-        owned: list[MessageQueue] = []
-        for queue in dict.fromkeys(queues):
-            lock = locks.get(queue)
-            if lock is None or lock.client_id == client_id or now - lock.renewed > LIFETIME:
-                locks[queue] = _Lock(client_id, now)
-                owned.append(queue)
-        return owned
+        lock = locks.get(queue)
+        if lock is not None and lock.client_id != client_id and now - lock.renewed <= LIFETIME:
+            return False
+        self._count += lock is None
+        locks[queue] = _Lock(client_id, now)
+        return True
 
-    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Free the queues that the client has."""
+    def unlock(self, group: str, client_id: str, queue: MessageQueue) -> None:
+        """Free a queue if the client has it."""
         locks = self._groups.get(group, {})
-        for queue in queues:
-            lock = locks.get(queue)
-            if lock is not None and lock.client_id == client_id:
-                del locks[queue]
+        lock = locks.get(queue)
+        if lock is not None and lock.client_id == client_id:
+            self._remove(group, locks, queue)
+
+    def _remove(self, group: str, locks: dict[MessageQueue, _Lock], queue: MessageQueue) -> None:
+        del locks[queue]
+        self._count -= 1
         if not locks:
-            self._groups.pop(group, None)
+            del self._groups[group]
 
     def owner(self, group: str, queue: MessageQueue) -> str | None:
         """Return the id of the client that has a queue, None where it is free."""
@@ -66,11 +73,11 @@ class QueueLocks:
         oldest = self._now() - LIFETIME
         return any(lock.renewed >= oldest for lock in self._groups.get(group, {}).values())
 
-    def expire(self) -> None:
+    def expire(self) -> Job[None]:
         """Forget the locks that are over."""
         oldest = self._now() - LIFETIME
         for group, locks in list(self._groups.items()):
-            for queue in [queue for queue, lock in locks.items() if lock.renewed < oldest]:
-                del locks[queue]
-            if not locks:
-                del self._groups[group]
+            for queue, lock in list(locks.items()):
+                if lock.renewed < oldest and locks.get(queue) is lock:
+                    self._remove(group, locks, queue)
+                yield

@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
+from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.locks.queue_locks import LIFETIME
 from mqlake.broker.parts import Parts
-from mqlake.remoting.bodies.locks import LockedQueues, LockQueues
-from mqlake.remoting.body import decode_body, encode_body
-from mqlake.remoting.codes import RequestCode
+from mqlake.remoting.bodies.locks import LockQueues
+from mqlake.remoting.bodies.queue_tables import encode_array, encode_with_table
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.slices import Job
+
+_LONGEST_NAME = 1024
+"""Characters of a topic, broker, group or client id."""
 
 
 class LockRequests:
     """What consumers ask that keep the order of their queues."""
 
     def __init__(self, parts: Parts) -> None:
-        self._locks = parts.locks
-        parts.repeating.every(LIFETIME / 1000, self._locks.expire)
+        self._parts, self._locks = parts, parts.locks
+        parts.repeating.every(LIFETIME / 1000, self._expire)
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what answers each request code."""
         return {RequestCode.LOCK_BATCH_MQ: self._lock, RequestCode.UNLOCK_BATCH_MQ: self._unlock}
 
-    def _lock(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
-        body = decode_body(LockQueues, request.body)
-        locked = self._locks.lock(body.consumer_group, body.client_id, body.mq_set)
-        return response(request, body=encode_body(LockedQueues(locked)))
+    def _expire(self) -> None:
+        self._parts.slices.start(self._locks.expire())
 
-    def _unlock(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
-        body = decode_body(LockQueues, request.body)
-        self._locks.unlock(body.consumer_group, body.client_id, body.mq_set)
+    def _lock(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        job = self._lock_all(request)
+        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+
+    def _lock_all(self, request: Command) -> Job[Command]:
+        body = self._body(request)
+        locks, group, client_id = self._locks, body.consumer_group, body.client_id
+        most = self._parts.settings.max_lock_nums
+        locked: list[bytes] = []
+        for queue in dict.fromkeys(body.mq_set):
+            if len(locks) >= most and locks.owner(group, queue) is None:
+                reason = f"{most} queues are locked already (maxLockNums)"
+                raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+            if locks.lock(group, client_id, queue):
+                locked.append(encode_body(queue))
+            yield
+        return response(request, body=encode_with_table({"lockOKMQSet": encode_array(locked)}))
+
+    def _unlock(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        job = self._unlock_all(request)
+        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+
+    def _unlock_all(self, request: Command) -> Job[Command]:
+        body = self._body(request)
+        for queue in body.mq_set:
+            self._locks.unlock(body.consumer_group, body.client_id, queue)
+            yield
         return response(request)
+
+    def _body(self, request: Command) -> LockQueues:
+        settings = self._parts.settings
+        body = admin_body(LockQueues, request, settings)
+        count, most = len(body.mq_set), settings.max_lock_batch_size
+        if count > most:
+            reason = f"{count} queues, and {most} are allowed in one request (maxLockBatchSize)"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        names = (each for queue in body.mq_set for each in (queue.topic, queue.broker_name))
+        longest = max(map(len, names), default=0)
+        if max(longest, len(body.consumer_group), len(body.client_id)) > _LONGEST_NAME:
+            reason = f"a name has over {_LONGEST_NAME} characters"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        return body

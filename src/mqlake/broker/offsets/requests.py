@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
+from mqlake.broker.topics import MOST_QUEUES
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
@@ -92,6 +94,11 @@ class OffsetRequests:
         if offset is None:
             reason = f"Offset is null, topic is {topic}"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        if not 0 <= queue_id < MOST_QUEUES:
+            reason = f"QueueId {queue_id} of topic {topic} is not within 0 and {MOST_QUEUES - 1}"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        if not self._offsets.has(group, topic, queue_id):
+            check_offsets(self._parts, group, topic)
         is_reset = self._offsets.has_reset(group, topic, queue_id)
         if is_reset and self._parts.settings.use_server_side_reset_offset:
             return response(request, remark="Offset has been previously reset")

@@ -67,7 +67,7 @@ class PopRequests:
             return self._answer(request, header, taken, ResponseCode.POLLING_FULL)
         if min(left, header.poll_time) <= 0:
             return self._answer(request, header, taken, ResponseCode.POLLING_TIMEOUT)
-        waits = _WaitingPop(self, peer, request, header)
+        waits = _WaitingPop(self, peer, request.bare(), header)
         self._waiting.add(name, group, queue_id, waits, min(left, header.poll_time))
         return None
 
@@ -212,7 +212,11 @@ class PopRequests:
 
     def _choice(self, header: PopHeader) -> Choice:
         try:
-            return choice(header.exp, header.exp_type) if header.exp else Choice()
+            return (
+                choice(self._parts.settings, header.exp, header.exp_type)
+                if header.exp
+                else Choice()
+            )
         except ExpressionError as error:
             reason = f"parse the consumer's subscription failed: {error}"
             raise RemotingError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, reason) from None
@@ -231,7 +235,7 @@ class PopRequests:
         if is_full or min(left, header.poll_time) <= 0:
             fields = NotificationAnswerHeader(has_msg=False, polling_full=is_full)
             return response(request, header=fields)
-        waits = _WaitingNotification(self, peer, request, header)
+        waits = _WaitingNotification(self, peer, request.bare(), header)
         self._waiting.add(name, group, queue_id, waits, min(left, header.poll_time))
         return None
 

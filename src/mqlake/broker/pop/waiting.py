@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from mqlake.broker.parking import Parked, Parking
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.slices import Job
+
+_log = logging.getLogger(__name__)
 
 ALL_QUEUES = -1
 
@@ -36,11 +41,12 @@ class Waits(Protocol):
 class _Waiter:
     """A request in a queue of requests."""
 
-    __slots__ = ("timer", "what")
+    __slots__ = ("moment", "peer", "queue_id", "turn", "what")
 
-    def __init__(self, what: Waits) -> None:
-        self.what = what
-        self.timer: asyncio.TimerHandle | None = None
+    def __init__(self, what: Waits, turn: Turn, queue_id: int) -> None:
+        self.what, self.peer = what, what.peer
+        self.turn, self.queue_id = turn, queue_id
+        self.moment: dict[Parked, None] | None = None
 
 
 class _Listener:
@@ -68,7 +74,8 @@ class Waiting:
         self._listeners: dict[str, _Listener] = {}
         self._arrived: dict[Turn, set[int]] = {}
         self._to_wake: set[tuple[str, str, int]] = set()
-        self._count = 0
+        self._parking = Parking[_Waiter](parts.slices, self._over, self._remove)
+        self._is_serving = False
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """Return how many requests wait for a queue."""
@@ -78,15 +85,16 @@ class Waiting:
         """Say whether no more may wait."""
         settings = self._parts.settings
         is_full = self.count(topic, group, queue_id) > settings.pop_polling_size
-        return is_full or self._count >= settings.max_pop_polling_size
+        return is_full or len(self._parking) >= settings.max_pop_polling_size
 
     def add(self, topic: str, group: str, queue_id: int, what: Waits, milliseconds: int) -> None:
         """Let a request wait, so long at most."""
-        turn, waiter = (topic, group), _Waiter(what)
-        self._queues.setdefault(turn, {}).setdefault(queue_id, {})[waiter] = None
-        self._count += 1
+        turn = (topic, group)
+        waiter = _Waiter(what, turn, queue_id)
         seconds = min(milliseconds / 1000, _LONGEST)
-        waiter.timer = self._loop.call_later(seconds, self._expire, turn, queue_id, waiter)
+        if not self._parking.enter(waiter, self._loop.time() + seconds):
+            return
+        self._queues.setdefault(turn, {}).setdefault(queue_id, {})[waiter] = None
         is_v2 = self._parts.settings.enable_retry_topic_v2
         for name in (topic, *retry_topics(topic, group, is_v2=is_v2)):
             self._listen(name).turns.add(turn)
@@ -95,8 +103,9 @@ class Waiting:
         """Let those try again soon that wait for a queue of a topic, or for all of them."""
         if (topic, group) not in self._queues:
             return
-        if not self._arrived:
-            self._loop.call_soon(self._serve)
+        if not self._is_serving:
+            self._is_serving = True
+            self._parts.slices.start(self._serve())
         self._arrived.setdefault((topic, group), set()).add(queue_id)
 
     def wake_at(self, time: int, topic: str, group: str, queue_id: int) -> None:
@@ -130,29 +139,42 @@ class Waiting:
         if not listener.turns:
             del self._listeners[name]
 
-    def _serve(self) -> None:
-        arrived, self._arrived = self._arrived, {}
-        for turn, queue_ids in arrived.items():
-            waiting = self._queues.get(turn, {})
-            # Who waits for one queue can use what is in the retry topic, too.
-            wanted = set(waiting) if ALL_QUEUES in queue_ids else {ALL_QUEUES, *queue_ids}
-            for queue_id in sorted(wanted & set(waiting)):
-                self._serve_queue(turn, queue_id)
+    def _serve(self) -> Job[None]:
+        try:
+            while self._arrived:
+                turn = next(iter(self._arrived))
+                queue_ids = self._arrived.pop(turn)
+                waiting = self._queues.get(turn, {})
+                # Who waits for one queue can use what is in the retry topic, too.
+                wanted = set(waiting) if ALL_QUEUES in queue_ids else {ALL_QUEUES, *queue_ids}
+                for queue_id in sorted(wanted & set(waiting)):
+                    yield from self._serve_queue(turn, queue_id)
+        finally:
+            self._is_serving = False
 
-    def _serve_queue(self, turn: Turn, queue_id: int) -> None:
+    def _serve_queue(self, turn: Turn, queue_id: int) -> Job[None]:
         for waiter in list(self._queues.get(turn, {}).get(queue_id, ())):
-            if not waiter.what.peer.is_closed and not waiter.what.try_again():
-                return
-            self._remove(turn, queue_id, waiter)
+            if waiter.moment is not None and not waiter.peer.is_closed:
+                if not self._try_again(waiter):
+                    return
+                if self._parking.leave(waiter):
+                    self._remove(waiter)
+            yield
 
-    def _expire(self, turn: Turn, queue_id: int, waiter: _Waiter) -> None:
-        self._remove(turn, queue_id, waiter)
+    def _try_again(self, waiter: _Waiter) -> bool:
+        """Let a request try; one that fails does not keep the others waiting."""
+        try:
+            return waiter.what.try_again()
+        except Exception:  # noqa: BLE001 (see above; it is answered when its time is up)
+            _log.exception("%s: a request that waits failed", waiter.peer.address)
+            return False
+
+    def _over(self, waiter: _Waiter) -> None:
+        self._remove(waiter)
         waiter.what.give_up()
 
-    def _remove(self, turn: Turn, queue_id: int, waiter: _Waiter) -> None:
-        self._count -= 1
-        if waiter.timer is not None:
-            waiter.timer.cancel()
+    def _remove(self, waiter: _Waiter) -> None:
+        turn, queue_id = waiter.turn, waiter.queue_id
         waiting = self._queues[turn]
         del waiting[queue_id][waiter]
         if not waiting[queue_id]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
-from mqlake.broker.filter.subscriptions import Choice, choice, not_supported
+from mqlake.broker.filter.subscriptions import Choice, choice, is_costly, not_supported
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
@@ -51,6 +51,14 @@ class PullChecks:
         wanted = self._choice(header, group)
         return Allowed(topic, group, wanted)
 
+    def is_costly(self, header: PullHeader) -> bool:
+        """Say whether checking a pull takes long, since its expression has to be parsed."""
+        if header.sys_flag & HAS_SUBSCRIPTION:
+            return is_costly(header.subscription, header.expression_type)
+        consumers = self._parts.clients.consumers.get(header.consumer_group)
+        found = consumers.subscriptions.get(header.topic) if consumers else None
+        return found is not None and is_costly(found.sub_string, found.expression_type)
+
     def _group(self, name: str) -> SubscriptionGroup:
         group = self._parts.groups.get_or_make(name)
         if group is None:
@@ -86,7 +94,7 @@ class PullChecks:
         if (reason := not_supported(self._parts.settings, kind)) is not None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         try:
-            return choice(expression, kind)
+            return choice(self._parts.settings, expression, kind)
         except ExpressionError as error:
             reason = f"parse the consumer's subscription failed: {error}"
             raise RemotingError(refused, reason) from None

@@ -1,27 +1,42 @@
 """Pulls that wait for messages.
 
 A pull waits in its queue's list until something arrives there, its time is up, or its connection
-is closed. Upstream looks at all of them every five seconds, too; here each has its own timer.
+is closed. An arrival only notes that its queue has news; the pulls are looked at afterwards, a
+slice at a time, a few of each queue by turns. Upstream looks at all of them every five seconds
+too.
 Upstream: `PullRequestHoldService`, `NotifyMessageArrivingListener`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 
+from mqlake.broker.parking import Parked, Parking
 from mqlake.remoting.command import Command
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.headers.pull import PullHeader
 from mqlake.remoting.held_back import HeldBack
+from mqlake.remoting.slices import Job, Slices
 from mqlake.store.reads.arrivals import Arrivals
 
 LONGEST = 3600.0
 """Seconds that a pull waits at most, whatever it asks for."""
+_IN_TURN = 16
+"""Pulls of one queue that are served before those of another one."""
 
-_AT_ONCE = 64
-"""Pulls that are served in one round of the loop."""
+
+class Outcome(Enum):
+    """What became of a pull that was looked at again."""
+
+    ANSWERED = auto()
+    WAITS = auto()
+    """Nothing for it has arrived."""
+    IS_BEHIND = auto()
+    """There is more that it has not seen; others are served in between."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +46,8 @@ class WaitingPull:
     Attributes:
         seen: the queue offset before which nothing is wanted of what there is.
         deadline: loop time at which it is answered, come what may.
-        timer: what answers it then; set while it waits.
+        moment: see `Parked`.
+        queue: where it waits; None when it does not.
     """
 
     peer: Peer
@@ -39,105 +55,186 @@ class WaitingPull:
     header: PullHeader
     seen: int
     deadline: float
-    timer: asyncio.TimerHandle | None = None
+    moment: dict[Parked, None] | None = None
+    queue: _Queue | None = None
 
 
 class LongPolls:
     """The pulls of one broker that wait.
 
     Args:
-        serve: called with a pull and whether its time is up: it answers, or lets it wait again.
+        serve: called with a pull and whether its time is up. It answers, or says that the pull
+            waits on; it always answers one whose time is up, and raises nothing.
     """
 
-    def __init__(self, arrivals: Arrivals, serve: Callable[[WaitingPull, bool], None]) -> None:
-        self._arrivals, self._serve = arrivals, serve
+    def __init__(
+        self, arrivals: Arrivals, slices: Slices, serve: Callable[[WaitingPull, bool], Outcome]
+    ) -> None:
+        self._arrivals, self._slices, self._serve = arrivals, slices, serve
         self._loop = asyncio.get_running_loop()
         self._topics: dict[str, _Topic] = {}
-        self._ready: list[WaitingPull] = []
-        self._unread = HeldBack(self._serve_waiting)
+        self._parking = Parking[WaitingPull](slices, self._over, self._forget)
+        self._unread = HeldBack(self._look_again)
+        self._ready: dict[_Queue, None] = {}
+        self._is_serving = False
 
     def __len__(self) -> int:
-        return sum(len(pulls) for topic in self._topics.values() for pulls in topic.queues.values())
+        return len(self._parking)
+
+    def of(self, peer: Peer) -> int:
+        """Return how many pulls of a connection wait."""
+        return self._parking.of(peer)
 
     def deadline(self, milliseconds: int) -> float:
         """Return the loop time at which a pull is answered that waits so long."""
         return self._loop.time() + min(max(milliseconds, 0) / 1000, LONGEST)
 
-    def wait(self, pull: WaitingPull, *, is_behind: bool = False) -> None:
-        """Let a pull wait until messages arrive in its queue, or its time is up.
-
-        Args:
-            is_behind: there are some that it has not seen; others are served in between.
-        """
+    def wait(self, pull: WaitingPull) -> None:
+        """Let a pull wait until messages arrive in its queue, or its time is up."""
+        if not self._parking.enter(pull, pull.deadline):
+            return
         name, queue_id = pull.header.topic, pull.header.queue_id
         topic = self._topics.get(name)
         if topic is None:
-            topic = self._topics[name] = _Topic(self._wake)
+            topic = self._topics[name] = _Topic(name, self._note)
             self._arrivals.listen(name, topic)
-        topic.queues.setdefault(queue_id, {})[pull] = None
-        pull.timer = self._loop.call_at(pull.deadline, self._expire, pull)
-        if is_behind:
-            self._wake([pull])
+        queue = topic.queues.get(queue_id)
+        if queue is None:
+            queue = topic.queues[queue_id] = _Queue(topic, queue_id)
+        pull.queue = queue
+        queue.waiting[pull] = None
+        queue.count += 1
 
-    def _wake(self, pulls: list[WaitingPull]) -> None:
-        """Serve pulls later in this round of the loop: the dispatcher is still at work."""
-        if not self._ready:
-            self._loop.call_soon(self._serve_ready)
-        self._ready += pulls
+    def make_room(self, peer: Peer) -> list[WaitingPull]:
+        """Return pulls that wait no longer, so that one of a connection can: the greediest's.
 
-    def _serve_ready(self) -> None:
-        ready, self._ready = self._ready[:_AT_ONCE], self._ready[_AT_ONCE:]
-        if self._ready:
-            self._loop.call_soon(self._serve_ready)
-        for pull in ready:
-            if pull.peer.is_choked:
-                self._unread.add(pull.peer, pull)
-            else:
-                self._serve_waiting(pull)
+        None where no other connection has more pulls that wait.
+        """
+        greediest, pulls = self._parking.greediest()
+        if greediest is None or self.of(greediest) <= self.of(peer) + 1:
+            return []
+        for pull in pulls:
+            self._parking.leave(pull)
+            self._forget(pull)
+        return pulls
 
-    def _serve_waiting(self, pull: WaitingPull) -> None:
-        if self._leave(pull) and not pull.peer.is_closed:
-            self._serve(pull, False)
+    def _note(self, queue: _Queue) -> None:
+        """Look at the pulls of a queue later in this round: the dispatcher is still at work."""
+        self._ready[queue] = None
+        if not self._is_serving:
+            self._is_serving = True
+            self._slices.start(self._serve_ready())
 
-    def _expire(self, pull: WaitingPull) -> None:
-        if self._leave(pull) and not pull.peer.is_closed:
+    def _serve_ready(self) -> Job[None]:
+        try:
+            while self._ready:
+                queue = next(iter(self._ready))
+                del self._ready[queue]
+                for _ in range(_IN_TURN):
+                    pull = queue.next()
+                    if pull is None:
+                        break
+                    self._look_at(pull, queue)
+                    yield
+                else:
+                    self._ready[queue] = None
+        finally:
+            self._is_serving = False
+
+    def _look_at(self, pull: WaitingPull, queue: _Queue) -> None:
+        if pull.queue is not queue or pull.peer.is_closed:
+            return  # answered, or about to be forgotten
+        if pull.peer.is_choked:
+            self._unread.add(pull.peer, pull)
+            return
+        outcome = Outcome.WAITS
+        if pull.seen < queue.max_offset:
+            outcome = self._serve(pull, False)
+        if outcome is Outcome.ANSWERED:
+            self._parking.leave(pull)
+            self._forget(pull)
+            return
+        queue.waiting[pull] = None
+        if outcome is Outcome.IS_BEHIND:
+            queue.has_news = True
+            self._note(queue)
+
+    def _look_again(self, pull: WaitingPull) -> None:
+        """Look at a pull that was held back until its connection had read enough."""
+        if pull.queue is not None:
+            self._look_at(pull, pull.queue)
+
+    def _over(self, pull: WaitingPull) -> None:
+        """Answer a pull whose time is up."""
+        self._forget(pull)
+        if not pull.peer.is_closed:
             self._serve(pull, True)
 
-    def _leave(self, pull: WaitingPull) -> bool:
-        """Take a pull out; say whether it was waiting still."""
-        name, queue_id = pull.header.topic, pull.header.queue_id
-        topic = self._topics.get(name)
-        if topic is None or pull not in topic.queues.get(queue_id, ()):
-            return False
-        del topic.queues[queue_id][pull]
-        if not topic.queues[queue_id]:
-            del topic.queues[queue_id]
+    def _forget(self, pull: WaitingPull) -> None:
+        """Take a pull out of its queue."""
+        queue = pull.queue
+        if queue is None:
+            return
+        pull.queue = None
+        queue.waiting.pop(pull, None)
+        queue.count -= 1
+        if not queue.count:
+            topic = queue.topic
+            del topic.queues[queue.queue_id]
             if not topic.queues:
-                del self._topics[name]  # and the arrivals forget it
-        if pull.timer is not None:
-            pull.timer.cancel()
-        return True
+                del self._topics[topic.name]  # and the arrivals forget it
 
     def stop(self) -> None:
         """Answer all of them now."""
-        waiting = [topic.queues.values() for topic in self._topics.values()]
-        for pull in [pull for queues in waiting for pulls in queues for pull in pulls]:
-            self._expire(pull)
+        queues = [queue for topic in self._topics.values() for queue in topic.queues.values()]
+        for pull in [pull for queue in queues for pull in (*queue.woken, *queue.waiting)]:
+            if self._parking.leave(pull):
+                self._over(pull)
+
+
+class _Queue:
+    """The pulls of one queue that wait.
+
+    Attributes:
+        waiting: those that are looked at after the next arrival, in order.
+        woken: those that are to be looked at now; some may have been answered since.
+        has_news: something arrived that those in `waiting` have not been looked at for.
+        max_offset: the end of the queue when something arrived last.
+        count: pulls that wait, in either.
+    """
+
+    __slots__ = ("count", "has_news", "max_offset", "queue_id", "topic", "waiting", "woken")
+
+    def __init__(self, topic: _Topic, queue_id: int) -> None:
+        self.topic, self.queue_id = topic, queue_id
+        self.waiting: dict[WaitingPull, None] = {}
+        self.woken: deque[WaitingPull] = deque()
+        self.has_news = False
+        self.max_offset = self.count = 0
+
+    def next(self) -> WaitingPull | None:
+        """Return the next pull to be looked at, None where there is none."""
+        if not self.woken:
+            if not self.has_news:
+                return None
+            self.has_news = False
+            self.woken, self.waiting = deque(self.waiting), {}
+        return self.woken.popleft() if self.woken else None
 
 
 class _Topic:
-    """The pulls of one topic that wait, in order, by queue."""
+    """The queues of one topic that pulls wait for."""
 
-    def __init__(self, wake: Callable[[list[WaitingPull]], None]) -> None:
-        self._wake = wake
-        self.queues: dict[int, dict[WaitingPull, None]] = {}
+    def __init__(self, name: str, note: Callable[[_Queue], None]) -> None:
+        self.name, self._note = name, note
+        self.queues: dict[int, _Queue] = {}
 
     def arrived(self, queue_id: int, max_offset: int) -> None:
-        pulls = self.queues.get(queue_id)
-        if pulls:
-            ready = [pull for pull in pulls if pull.seen < max_offset]
-            if ready:
-                self._wake(ready)
+        queue = self.queues.get(queue_id)
+        if queue is not None:
+            queue.max_offset = max_offset
+            queue.has_news = True
+            self._note(queue)
 
     def closed(self) -> None:
         """Nothing to do: all were answered when the broker began to stop."""

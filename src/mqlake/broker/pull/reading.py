@@ -7,16 +7,22 @@ A condition over properties needs the records decoded.
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import NamedTuple
 
 from mqlake.broker.filter.subscriptions import Choice
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.store.reads.live_reads import LiveReads
+from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
 
 _MOST_AT_ONCE = 256
 """Messages that are decoded at once at most, where few are chosen."""
+_LOOKS = 32
+_LONGEST = 0.005
+"""Seconds after which what was chosen among `_LOOKS` messages or a multiple of them is enough: a
+condition may take long to evaluate."""
 
 
 class Found(NamedTuple):
@@ -78,6 +84,7 @@ def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings
     end = offset + max(settings.max_filter_message_size // ENTRY_SIZE, count)
     chosen: list[memoryview] = []
     room, at = wanted.bytes, offset
+    until, looked_at = perf_counter() + _LONGEST, 0
     while True:
         got = reads.get(
             wanted.topic, wanted.queue_id, at, min(count, end - at), max_bytes=wanted.bytes
@@ -86,13 +93,14 @@ def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings
             break
         at = got.next_offset
         for message, record in zip(got.raw, got.records, strict=True):
-            if not wanted.choice.holds(record.properties):
-                continue
-            if len(chosen) == wanted.messages or (chosen and len(message) > room):
-                at = record.queue_offset
-                return Found(Status.FOUND, len(chosen), chosen, at, got.min_offset, got.max_offset)
-            chosen.append(message)
-            room -= len(message)
+            if wanted.choice.holds(record.properties):
+                if len(chosen) == wanted.messages or (chosen and len(message) > room):
+                    return _found(got, chosen, record.queue_offset)
+                chosen.append(message)
+                room -= len(message)
+            looked_at += 1
+            if looked_at % _LOOKS == 0 and perf_counter() >= until:
+                return _found(got, chosen, record.queue_offset + 1)
         if at >= min(end, got.max_offset):
             break
         count = min(2 * count, _MOST_AT_ONCE)
@@ -102,6 +110,12 @@ def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings
         status, at = (
             (Status.NO_MATCHED_MESSAGE, at) if at > offset else (got.status, got.next_offset)
         )
+    return Found(status, len(chosen), chosen, at, got.min_offset, got.max_offset)
+
+
+def _found(got: LiveGetResult, chosen: list[memoryview], at: int) -> Found:
+    """Return what was chosen before a queue offset, at which others go on."""
+    status = Status.FOUND if chosen else Status.NO_MATCHED_MESSAGE
     return Found(status, len(chosen), chosen, at, got.min_offset, got.max_offset)
 
 

@@ -9,19 +9,22 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
 from mqlake.broker.pull.checks import Allowed, PullChecks
-from mqlake.broker.pull.long_polls import LongPolls, WaitingPull
+from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, Wanted, read, warm_up
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.pull import COMMITS_OFFSET, MAY_SUSPEND, PullHeader
+from mqlake.remoting.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
+from mqlake.remoting.slices import Job
 from mqlake.store.results import Status
 
+_TOO_MANY = "TOO_MANY_PULLS_WAIT"
 _READERS = 2
 """Threads that wait for the disk where consumers are far behind."""
 
@@ -46,7 +49,7 @@ class PullRequests:
         self._offsets = parts.store.core.config.consumer_offsets
         self._checks = PullChecks(parts)
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
-        self._waiting = LongPolls(self._reads.arrivals, self._serve_again)
+        self._waiting = LongPolls(self._reads.arrivals, parts.slices, self._serve_again)
         parts.on_stop.append(self._stop)
 
     def handlers(self) -> Mapping[int, Handler]:
@@ -59,16 +62,41 @@ class PullRequests:
 
     def _pull(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         header = request.header(PullHeader)
+        if self._checks.is_costly(header):
+            job = self._parse(peer, request, header)
+            parsed = self._parts.slices.serve(peer, job, size=len(request.body))
+            if parsed is not None:
+                return self._pull_parsed(peer, request, header, parsed)
+        return self._pull_now(peer, request, header)
+
+    def _parse(self, peer: Peer, request: Command, header: PullHeader) -> Job[None]:
+        self._checks.check(request, header, peer.address)
+        yield
+
+    async def _pull_parsed(
+        self, peer: Peer, request: Command, header: PullHeader, parsed: Coroutine[Any, Any, None]
+    ) -> Answer:
+        await parsed
+        answered = self._pull_now(peer, request, header)
+        return answered if isinstance(answered, Command | bytes | None) else await answered
+
+    def _pull_now(
+        self, peer: Peer, request: Command, header: PullHeader
+    ) -> Answer | Coroutine[Any, Any, Answer]:
         pull = self._check(peer, request, header, header.queue_offset)
         if header.sys_flag & COMMITS_OFFSET:
-            self._offsets.commit(
-                header.consumer_group, header.topic, header.queue_id, header.commit_offset
-            )
+            self._commit(header)
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
         job = warm_up(self._reads, pull.wanted, self._parts.settings)
         return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
+
+    def _commit(self, header: PullHeader) -> None:
+        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        if not self._offsets.has(group, topic, queue_id):
+            check_offsets(self._parts, group, topic)
+        self._offsets.commit(group, topic, queue_id, header.commit_offset)
 
     def _check(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
         """Return a pull that may be served from an offset on.
@@ -92,7 +120,7 @@ class PullRequests:
         self._parts.stats.get_times.add(time.perf_counter() - begin)
         return found
 
-    def _take_reset(self, pull: _Pull) -> Answer:
+    def _take_reset(self, pull: _Pull) -> Command | bytes | None:
         """Return the answer to a group whose offset was set from outside, None where it was not."""
         if not self._parts.settings.use_server_side_reset_offset:
             return None
@@ -119,12 +147,33 @@ class PullRequests:
         header = pull.header
         code = code_of(found, header.queue_offset)
         if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & MAY_SUSPEND:
+            self._check_room(peer)
             peer.drop_body(pull.request)
             deadline = self._waiting.deadline(self._patience(header))
-            waiting = WaitingPull(peer, pull.request, header, header.queue_offset, deadline)
+            if not header.sys_flag & HAS_SUBSCRIPTION:
+                header.subscription = header.expression_type = None
+            waiting = WaitingPull(peer, pull.request.bare(), header, header.queue_offset, deadline)
             self._waiting.wait(waiting)
             return None
         return self._answer(pull, code, found)
+
+    def _check_room(self, peer: Peer) -> None:
+        """Refuse a pull that would be one too many that waits, or pulls of who has the most."""
+        settings, waiting, busy = self._parts.settings, self._waiting, self._parts.busy
+        own, most = waiting.of(peer), settings.pull_polling_size
+        if own >= most:
+            why = f"{most} pulls of this connection wait already (pullPollingSize)"
+            raise busy.refusal(_TOO_MANY, why)
+        most = settings.max_pull_polling_size
+        if len(waiting) < most:
+            return
+        refusal = busy.refusal(_TOO_MANY, f"{most} pulls wait already (maxPullPollingSize)")
+        pulls = waiting.make_room(peer)
+        if not pulls:
+            raise refusal
+        for pull in pulls:
+            refused = response(pull.request, refusal.code, remark=refusal.remark)
+            pull.peer.answer(pull.request, refused)
 
     def _patience(self, header: PullHeader) -> int:
         settings = self._parts.settings
@@ -142,7 +191,7 @@ class PullRequests:
 
     # Pulls that have waited
 
-    def _serve_again(self, waiting: WaitingPull, is_over: bool) -> None:
+    def _serve_again(self, waiting: WaitingPull, is_over: bool) -> Outcome:
         """Answer a pull, or let it wait on.
 
         Args:
@@ -157,10 +206,12 @@ class PullRequests:
             _log.exception("%s: request %d failed", waiting.peer.address, request.code)
             remark = f"{type(error).__name__}: {error}"
             answered = response(request, ResponseCode.SYSTEM_ERROR, remark=remark)
-        if answered is not None:
-            waiting.peer.answer(request, answered)
+        if isinstance(answered, Outcome):
+            return answered
+        waiting.peer.answer(request, answered)
+        return Outcome.ANSWERED
 
-    def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Answer:
+    def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | bytes | Outcome:
         pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)
         reset = self._take_reset(pull)
         if reset is not None:
@@ -172,8 +223,7 @@ class PullRequests:
         # What has come is not what is wanted: it need not be looked at again.
         waiting.seen = found.next_offset
         if not is_over:
-            self._waiting.wait(waiting, is_behind=waiting.seen < found.max_offset)
-            return None
+            return Outcome.IS_BEHIND if waiting.seen < found.max_offset else Outcome.WAITS
         if waiting.seen > waiting.header.queue_offset:
             code = ResponseCode.PULL_RETRY_IMMEDIATELY
             found = found._replace(status=Status.NO_MATCHED_MESSAGE)

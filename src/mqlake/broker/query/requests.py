@@ -21,6 +21,8 @@ _UNIQUE_KEYS = 32
 """Messages with one unique key that are answered at most (`defaultQueryMaxNum`)."""
 
 _UNIQUE_KEY_TYPE = "U"
+_MOST_BYTES = 8 << 20
+"""Bytes of the messages that one answer has at most, unless the newest one alone has more."""
 
 
 class QueryRequests:
@@ -54,13 +56,26 @@ class QueryRequests:
         answer = QueryMessageAnswerHeader(
             index_last_update_timestamp=timestamp, index_last_update_phyoffset=offset
         )
-        body = b"".join(self._raw(record) for record in found.records)
+        pieces = self._pieces(found.records)
+        body = b"".join(pieces)
         if not body:
             reason = "can not find message, maybe time range not correct"
             return response(request, ResponseCode.QUERY_NOT_FOUND, answer, remark=reason)
-        count = len(found.records)
-        remark = f"the newest {count} of more; ask for a range of time" if found.truncated else None
+        is_cut = found.truncated or len(pieces) < len(found.records)
+        remark = f"the newest {len(pieces)} of more; ask for a range of time" if is_cut else None
         return response(request, header=answer, body=body, remark=remark)
+
+    def _pieces(self, records: list[Record]) -> list[bytes | memoryview]:
+        """Return the bytes of messages, of the newest ones if all would be too many."""
+        pieces: list[bytes | memoryview] = []
+        room = _MOST_BYTES
+        for record in reversed(records):
+            piece = self._raw(record)
+            if pieces and len(piece) > room:
+                break
+            pieces.append(piece)
+            room -= len(piece)
+        return pieces[::-1]
 
     def _raw(self, record: Record) -> bytes | memoryview:
         return self._reads.raw_at(record.physical_offset) or b""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from mqlake.formats.config import DataVersion
 from mqlake.namesrv.broker_table import BrokerKey, Place
@@ -20,7 +21,7 @@ from mqlake.remoting.body import decode_body, encode_body, encode_unquoted
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Handler
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.namesrv import (
     AddWritePermResponseHeader,
@@ -34,6 +35,10 @@ from mqlake.remoting.headers.namesrv import (
     UnregisterBrokerHeader,
     WipeWritePermResponseHeader,
 )
+from mqlake.remoting.slices import Job
+
+Later = Answer | Coroutine[Any, Any, Answer]
+"""An answer, at once if it is short."""
 
 _ZONE = "__ZONE_NAME"
 _ZLIB = b"x"
@@ -63,7 +68,11 @@ class BrokerRequests:
             RequestCode.ADD_WRITE_PERM_OF_BROKER: self._add_write,
         }
 
-    def _register(self, peer: Peer, request: Command) -> Command:
+    def _register(self, peer: Peer, request: Command) -> Later:
+        job = self._take(peer, request)
+        return self._state.slices.serve(peer, job, size=len(request.body), is_kept=True)
+
+    def _take(self, peer: Peer, request: Command) -> Job[Command]:
         header = request.header(RegisterBrokerHeader)
         if header.body_crc32 and body_crc(request.body) != header.body_crc32:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
@@ -74,11 +83,12 @@ class BrokerRequests:
             request.fields.get(_ZONE),
             header.heartbeat_timeout_millis,
             header.enable_acting_master,
-            _body(request, compressed=header.compressed),
+            (yield from _body(request, compressed=header.compressed)),
             peer,
         )
         state = self._state
-        master = self._routes.register(new, state.settings, state.clock.milliseconds())
+        now = state.clock.milliseconds()
+        master = yield from self._routes.register(new, state.settings, now)
         if master is None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "register broker failed")
         self._watch(peer)
@@ -99,12 +109,15 @@ class BrokerRequests:
 
     def _lost(self, peer: Peer) -> None:
         self._connections.discard(peer)
-        self._routes.lose(peer)
+        self._state.slices.start(self._routes.lose(peer))
 
-    def _unregister(self, _: Peer, request: Command) -> Command:
+    def _unregister(self, peer: Peer, request: Command) -> Later:
+        return self._state.slices.serve(peer, self._forget(request), is_kept=True)
+
+    def _forget(self, request: Command) -> Job[Command]:
         header = request.header(UnregisterBrokerHeader)
         key = BrokerKey(header.cluster_name, header.broker_addr)
-        self._routes.unregister(Place(key, header.broker_name, header.broker_id))
+        yield from self._routes.unregister(Place(key, header.broker_name, header.broker_id))
         return response(request)
 
     def _heartbeat(self, _: Peer, request: Command) -> Command:
@@ -138,22 +151,28 @@ class BrokerRequests:
         )
         return response(request, body=encode_unquoted(BrokerMemberGroupBody(group)))
 
-    def _wipe_write(self, _: Peer, request: Command) -> Command:
+    def _wipe_write(self, peer: Peer, request: Command) -> Later:
+        return self._state.slices.serve(peer, self._wipe(request), is_kept=True)
+
+    def _wipe(self, request: Command) -> Job[Command]:
         name = request.header(BrokerNameHeader).broker_name
-        count = self._routes.topics.wipe_write(name)
+        count = yield from self._routes.topics.wipe_write(name)
         return response(request, header=WipeWritePermResponseHeader(wipe_topic_count=count))
 
-    def _add_write(self, _: Peer, request: Command) -> Command:
+    def _add_write(self, peer: Peer, request: Command) -> Later:
+        return self._state.slices.serve(peer, self._add(request), is_kept=True)
+
+    def _add(self, request: Command) -> Job[Command]:
         name = request.header(BrokerNameHeader).broker_name
-        count = self._routes.topics.add_write(name)
+        count = yield from self._routes.topics.add_write(name)
         return response(request, header=AddWritePermResponseHeader(add_topic_count=count))
 
 
-def _body(request: Command, *, compressed: bool) -> RegisterBody:
+def _body(request: Command, *, compressed: bool) -> Job[RegisterBody]:
     if request.version >= _V3_0_11:
         # releases 5.x with compressedRegister compress without saying so
         is_zlib = request.body[:1] == _ZLIB
-        return decode_register(request.body, compressed=compressed or is_zlib)
+        return (yield from decode_register(request.body, compressed=compressed or is_zlib))
     if not request.body:
         return RegisterBody()
     return RegisterBody(decode_body(TopicConfigs, request.body))

@@ -50,7 +50,8 @@ class ConfigurationRequests:
 
     async def _put(self, _: Peer, request: Command) -> Command:
         header = request.header(PutKVConfigHeader)
-        await self._kv.put(header.namespace, header.key, header.value)
+        settings = self._state.settings
+        await self._kv.put(header.namespace, header.key, header.value, settings)
         return response(request)
 
     def _get(self, _: Peer, request: Command) -> Command:

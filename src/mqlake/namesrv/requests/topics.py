@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, Final
 
 from msgspec import UNSET
 
 from mqlake.namesrv.kv_config import ORDERED_TOPICS
+from mqlake.namesrv.routes import LONGEST_TOPIC
 from mqlake.namesrv.state import State
 from mqlake.namesrv.topic_table import UNIT, UNIT_SUBSCRIPTION
 from mqlake.remoting.bodies.route import TopicList, TopicRouteData
@@ -15,7 +16,7 @@ from mqlake.remoting.body import decode_body, encode_body, encode_unquoted
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Handler
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.namesrv import (
     DeleteTopicInNamesrvHeader,
@@ -23,7 +24,14 @@ from mqlake.remoting.headers.namesrv import (
     GetTopicsByClusterHeader,
     TopicHeader,
 )
+from mqlake.remoting.slices import Job
 
+Later = Answer | Coroutine[Any, Any, Answer]
+"""An answer, at once if it is short."""
+
+MAX_ROUTE: Final = 1 << 20
+MAX_LENIENT: Final = 16_384
+"""Longest body in bytes that may be other than strict JSON."""
 V4_9_4: Final = 401
 """The version from which on clients read integer keys in quotes."""
 
@@ -71,11 +79,17 @@ class TopicRequests:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "disable")
         return _list(request, self._topics.queues)
 
-    def _by_cluster(self, _: Peer, request: Command) -> Command:
+    def _by_cluster(self, peer: Peer, request: Command) -> Later:
         self._check_lists()
         cluster = request.header(GetTopicsByClusterHeader).cluster
         names = self._routes.brokers.clusters.get(cluster, set())
-        return _list(request, self._topics.on(names))
+        return self._chosen(peer, request, self._topics.on(names))
+
+    def _chosen(self, peer: Peer, request: Command, topics: Job[list[str]]) -> Later:
+        def answer() -> Job[Command]:
+            return _list(request, (yield from topics))
+
+        return self._state.slices.serve(peer, answer())
 
     def _system(self, _: Peer, request: Command) -> Command:
         """Answer the names that brokers make topics of: clusters and broker names."""
@@ -86,22 +100,30 @@ class TopicRequests:
         addresses = (a for data in brokers.by_name.values() for a in data.broker_addrs.values())
         return response(request, body=encode_body(TopicList(names, next(addresses, UNSET))))
 
-    def _unit(self, _: Peer, request: Command) -> Command:
+    def _unit(self, peer: Peer, request: Command) -> Later:
         self._check_lists()
-        return _list(request, self._topics.flagged(UNIT))
+        return self._chosen(peer, request, self._topics.flagged(UNIT))
 
-    def _unit_subscription(self, _: Peer, request: Command) -> Command:
+    def _unit_subscription(self, peer: Peer, request: Command) -> Later:
         self._check_lists()
-        return _list(request, self._topics.flagged(UNIT_SUBSCRIPTION))
+        return self._chosen(peer, request, self._topics.flagged(UNIT_SUBSCRIPTION))
 
-    def _unit_subscription_only(self, _: Peer, request: Command) -> Command:
+    def _unit_subscription_only(self, peer: Peer, request: Command) -> Later:
         self._check_lists()
-        return _list(request, self._topics.flagged(UNIT_SUBSCRIPTION, UNIT))
+        return self._chosen(peer, request, self._topics.flagged(UNIT_SUBSCRIPTION, UNIT))
 
     def _register(self, _: Peer, request: Command) -> Command:
         topic = request.header(TopicHeader).topic
         if request.body:
-            route = decode_body(TopicRouteData, request.body)
+            if len(topic) > LONGEST_TOPIC or len(request.body) > MAX_ROUTE:
+                reason = (
+                    f"a topic's name has {LONGEST_TOPIC} characters at most, a route {MAX_ROUTE}"
+                    " bytes"
+                )
+                raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+            route = decode_body(TopicRouteData, request.body, MAX_LENIENT)
+            more = sum(not self._topics.has(topic, each.broker_name) for each in route.queue_datas)
+            self._routes.check_room(topic, more, self._state.settings)
             self._routes.register_topic(topic, route.queue_datas)
         return response(request)
 

@@ -34,17 +34,16 @@ def encode_group(group: SubscriptionGroup) -> bytes:
     return encode_body(_plain(group))
 
 
-def encode_groups(
-    groups: Iterable[SubscriptionGroup],
-    version: DataVersion,
-) -> bytes:
-    """Return all groups' settings by name."""
-    return encode_body(
-        {
-            "subscriptionGroupTable": {group.group_name: _plain(group) for group in groups},
-            "dataVersion": version,
-            "forbiddenTable": {},
-        }
+def join_groups(members: Iterable[bytes], version: DataVersion) -> bytes:
+    """Return all groups' settings by name, each member a name and what `encode_group` returns."""
+    return b"".join(
+        (
+            b'{"subscriptionGroupTable":{',
+            b",".join(members),
+            b'},"dataVersion":',
+            encode_body(version),
+            b',"forbiddenTable":{}}',
+        )
     )
 
 

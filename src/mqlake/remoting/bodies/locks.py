@@ -14,9 +14,3 @@ class LockQueues(msgspec.Struct, rename="camel"):
     client_id: str = ""
     only_this_broker: bool = False
     mq_set: list[MessageQueue] = []
-
-
-class LockedQueues(msgspec.Struct, rename={"locked": "lockOKMQSet"}):
-    """The answer: those that it has."""
-
-    locked: list[MessageQueue]

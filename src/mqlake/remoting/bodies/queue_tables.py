@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -18,14 +18,23 @@ from mqlake.remoting.errors import BodyError
 T = TypeVar("T")
 
 
-def encode_queue_table(value: Mapping[MessageQueue, object]) -> msgspec.Raw:
-    """Return the map as it stands within a body: `{{"brokerName":"a",…}:…,…}`."""
-    pairs = (encode_body(queue) + b":" + encode_body(item) for queue, item in value.items())
-    return msgspec.Raw(b"{" + b",".join(pairs) + b"}")
+def encode_queue(queue: MessageQueue, item: object) -> bytes:
+    """Return one entry of such a map."""
+    return encode_body(queue) + b":" + encode_body(item)
+
+
+def join_queues(entries: Iterable[bytes]) -> msgspec.Raw:
+    """Return the map that has these entries."""
+    return msgspec.Raw(b"{" + b",".join(entries) + b"}")
+
+
+def encode_array(items: Iterable[bytes]) -> msgspec.Raw:
+    """Return the array of these texts."""
+    return msgspec.Raw(b"[" + b",".join(items) + b"]")
 
 
 def encode_with_table(fields: Mapping[str, object]) -> bytes:
-    """Return a JSON object some of whose values may come from `encode_queue_table`."""
+    """Return a JSON object some of whose values may come from `join_queues`."""
     return b"{" + b",".join(_member(name, value) for name, value in fields.items()) + b"}"
 
 

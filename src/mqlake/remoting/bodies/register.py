@@ -15,9 +15,13 @@ from mqlake.remoting.bodies.route import TopicQueueMappingInfo
 from mqlake.remoting.body import decode_body, encode_body
 from mqlake.remoting.command import Body
 from mqlake.remoting.errors import BodyError
+from mqlake.remoting.slices import Job
 
-MAX_INFLATED: Final = 128 * 1024 * 1024
+MAX_INFLATED: Final = 64 * 1024 * 1024
 """Longest body in bytes after decompression."""
+MAX_LENIENT: Final = 65_536
+"""Longest part of a body in bytes that may be other than strict JSON."""
+_AT_ONCE: Final = 1 << 20
 
 _INT: Final = struct.Struct(">i")
 
@@ -64,7 +68,21 @@ class RegisterBody(msgspec.Struct, rename="camel"):
         )
 
 
-def decode_register(data: Body, *, compressed: bool) -> RegisterBody:
+class _RawTopics(msgspec.Struct, rename="camel"):
+    """`TopicConfigs` whose topics are not decoded yet."""
+
+    topic_config_table: dict[str, msgspec.Raw] = {}
+    data_version: DataVersion = DataVersion()
+    topic_queue_mapping_info_map: dict[str, msgspec.Raw] = {}
+    mapping_data_version: DataVersion = DataVersion()
+
+
+class _RawBody(msgspec.Struct, rename="camel"):
+    topic_config_serialize_wrapper: _RawTopics = msgspec.field(default_factory=_RawTopics)
+    filter_server_list: list[str] = []
+
+
+def decode_register(data: Body, *, compressed: bool) -> Job[RegisterBody]:
     """Return what a broker registers; of an empty body, nothing.
 
     Raises:
@@ -72,19 +90,51 @@ def decode_register(data: Body, *, compressed: bool) -> RegisterBody:
     """
     if not data:
         return RegisterBody()
-    return _Parts(_inflate(data)).read() if compressed else decode_body(RegisterBody, data)
-
-
-def _inflate(data: Body) -> bytes:
-    inflater = zlib.decompressobj()
+    if compressed:
+        return (yield from _Parts((yield from _inflate(data))).read())
     try:
-        inflated = inflater.decompress(data, MAX_INFLATED)
+        raw = _decode_raw(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # What fastjson takes, or says what is wrong.
+        return decode_body(RegisterBody, data, MAX_LENIENT)
+    yield
+    topics = raw.topic_config_serialize_wrapper
+    table: dict[str, Topic] = {}
+    for name, text in topics.topic_config_table.items():
+        table[name] = decode_body(Topic, bytes(text), MAX_LENIENT)
+        yield
+    mappings: dict[str, TopicQueueMappingInfo] = {}
+    for name, text in topics.topic_queue_mapping_info_map.items():
+        mappings[name] = decode_body(TopicQueueMappingInfo, bytes(text), MAX_LENIENT)
+        yield
+    versions = topics.data_version, topics.mapping_data_version
+    return RegisterBody(
+        TopicConfigs(table, versions[0], mappings, versions[1]), raw.filter_server_list
+    )
+
+
+def _inflate(data: Body) -> Job[bytes]:
+    inflater = zlib.decompressobj()
+    pieces: list[bytes] = []
+    size, rest = 0, bytes(data)
+    try:
+        while not inflater.eof and size <= MAX_INFLATED:
+            pieces.append(inflater.decompress(rest, _AT_ONCE))
+            size += len(pieces[-1])
+            rest = inflater.unconsumed_tail
+            if not pieces[-1] and not rest:
+                break
+            yield
     except zlib.error as error:
         raise BodyError(f"the compressed body: {error}") from None
+    if size > MAX_INFLATED:
+        raise BodyError(f"the compressed body is too long: over {MAX_INFLATED} bytes")
     if not inflater.eof:
-        reason = "is too long" if inflater.unconsumed_tail else "ends too early"
-        raise BodyError(f"the compressed body {reason}")
-    return inflated
+        raise BodyError("the compressed body ends too early")
+    return b"".join(pieces)
+
+
+_decode_raw = msgspec.json.Decoder(_RawBody, strict=False).decode
 
 
 class _Parts:
@@ -94,13 +144,19 @@ class _Parts:
         self._data = data
         self._at = 0
 
-    def read(self) -> RegisterBody:
-        version = decode_body(DataVersion, self._part())
-        topics = [_topic(self._part()) for _ in range(self._number())]
-        filter_servers = decode_body(list[str], self._part())
+    def read(self) -> Job[RegisterBody]:
+        version = decode_body(DataVersion, self._part(), MAX_LENIENT)
+        topics: list[Topic] = []
+        for _ in range(self._number()):
+            topics.append(_topic(self._part()))
+            yield
+        filter_servers = decode_body(list[str], self._part(), MAX_LENIENT)
         # releases before 5.0 end here
         count = self._number() if self._at < len(self._data) else 0
-        mappings = [decode_body(TopicQueueMappingInfo, self._part()) for _ in range(count)]
+        mappings: list[TopicQueueMappingInfo] = []
+        for _ in range(count):
+            mappings.append(decode_body(TopicQueueMappingInfo, self._part(), MAX_LENIENT))
+            yield
         return RegisterBody(
             TopicConfigs(
                 {topic.topic_name: topic for topic in topics},

@@ -13,8 +13,6 @@ from mqlake.formats import fastjson
 from mqlake.remoting.bodies.heartbeat import Subscription
 from mqlake.remoting.bodies.message_queue import MessageQueue
 from mqlake.remoting.bodies.queue_tables import (
-    encode_queue_table,
-    encode_with_table,
     read_object,
     read_queue_table,
 )
@@ -35,11 +33,6 @@ class TopicStats(msgspec.Struct):
 
     offset_table: dict[MessageQueue, TopicOffset] = {}
     topic_put_tps: float = 0.0
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        table = encode_queue_table(self.offset_table)
-        return encode_with_table({"offsetTable": table, "topicPutTps": self.topic_put_tps})
 
     @classmethod
     def decode(cls, data: Body) -> TopicStats:
@@ -92,11 +85,6 @@ class ConsumeStats(msgspec.Struct):
         """How many messages the group has pulled and not consumed."""
         return sum(each.in_flight for each in self.offset_table.values())
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        table = encode_queue_table(self.offset_table)
-        return encode_with_table({"consumeTps": self.consume_tps, "offsetTable": table})
-
     @classmethod
     def decode(cls, data: Body) -> ConsumeStats:
         """Return what a body says.
@@ -123,22 +111,6 @@ class BrokerConsumeStats(msgspec.Struct):
     broker_addr: str = ""
     groups: dict[str, list[ConsumeStats]] = {}
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        groups = [
-            encode_with_table({name: _array([stats.encode() for stats in each])})
-            for name, each in self.groups.items()
-        ]
-        every = [stats for each in self.groups.values() for stats in each]
-        return encode_with_table(
-            {
-                "brokerAddr": self.broker_addr,
-                "consumeStatsList": _array(groups),
-                "totalDiff": sum(stats.lag for stats in every),
-                "totalInflightDiff": sum(stats.in_flight for stats in every),
-            }
-        )
-
     @classmethod
     def decode(cls, data: Body) -> BrokerConsumeStats:
         """Return what a body says.
@@ -157,10 +129,6 @@ class BrokerConsumeStats(msgspec.Struct):
             for name, stats in one.items()
         }
         return cls(str(fields.get("brokerAddr") or ""), groups)
-
-
-def _array(items: list[bytes]) -> msgspec.Raw:
-    return msgspec.Raw(b"[" + b",".join(items) + b"]")
 
 
 class QueueTimeSpan(msgspec.Struct, rename="camel"):
@@ -231,10 +199,6 @@ class ResetOffsets(msgspec.Struct):
     """The answer to INVOKE_BROKER_TO_RESET_OFFSET: where the group goes on."""
 
     offset_table: dict[MessageQueue, int] = {}
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        return encode_with_table({"offsetTable": encode_queue_table(self.offset_table)})
 
     @classmethod
     def decode(cls, data: Body) -> ResetOffsets:

@@ -55,10 +55,22 @@ class ConfigEntries(Generic[C, E]):
         """Return what writes the file, None if it lacks nothing."""
         if not self._file.changed:
             return None
-        old = self._file.fields.get(self._table)
+        old, entries, others = (
+            self._file.fields.get(self._table),
+            dict(self._entries),
+            self._others(),
+        )
         stored = cast("dict[str, Fields | None]", old) if isinstance(old, dict) else {}
-        entries = {name: _merged(e, stored.get(name) or {}) for name, e in self._entries.items()}
-        return self._file.write({self._table: entries})
+
+        def tables() -> Fields:
+            merged = {name: _merged(e, stored.get(name) or {}) for name, e in entries.items()}
+            return {self._table: merged, **others}
+
+        return self._file.write(tables)
+
+    def _others(self) -> Fields:
+        """Return the file's other tables, which do not change any more."""
+        return {}
 
     def _put(self, name: str, entry: E) -> None:
         if self._entries.get(name) != entry:
@@ -93,7 +105,11 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
         file = ConfigFile(directory, SubscriptionGroups, clock)
         super().__init__(file, "subscriptionGroupTable", file.known.subscription_group_table)
         self._forbidden = file.known.forbidden_table
-        file.fields["forbiddenTable"] = self._forbidden
+        file.fields["forbiddenTable"] = {}
+
+    def _others(self) -> Fields:
+        copy = {group: dict(topics) for group, topics in self._forbidden.items()}
+        return {"forbiddenTable": copy}
 
     def put(self, group: SubscriptionGroup) -> None:
         """Make or change a consumer group."""

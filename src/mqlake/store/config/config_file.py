@@ -76,30 +76,38 @@ class ConfigFile(Generic[C]):
         self.version = DataVersion(self.version.counter + 1, 0, self._clock.milliseconds())
         self.change()
 
-    def write(self, tables: Mapping[str, object]) -> ConfigWrite:
+    def write(self, tables: Callable[[], Mapping[str, object]]) -> ConfigWrite:
         """Return what writes the file anew, its old content becoming the backup.
 
         Args:
-            tables: members that replace those of the file, under the file's names.
+            tables: returns members that replace those of the file, under the file's names. It is
+                called in the thread that writes: what it works on must not change any more.
         """
         changes = self._changes
         version = msgspec.to_builtins(self.version)
-        self.fields = {**self.fields, **tables, "dataVersion": version}
-        data = fastjson.dumps(dict(sorted(self.fields.items()))).encode("utf-8", "replace")
         # A file that could not be loaded must not take the place of the backup that could.
         backup = self._path + BACKUP if self._has_good_file else None
+        fields = self.fields
+
+        def encode() -> bytes:
+            nonlocal fields
+            fields = {**fields, **tables(), "dataVersion": version}
+            return fastjson.dumps(dict(sorted(fields.items()))).encode("utf-8", "replace")
 
         def done(failure: DiskError | None) -> None:
             self.failure = failure
             if failure is None:
+                self.fields = fields
                 self._has_good_file, self._written = True, changes
 
-        return ConfigWrite(self._directory, self._path, data, backup, done)
+        return ConfigWrite(self._directory, self._path, encode, backup, done)
 
 
 @dataclass
 class ConfigWrite:
     """The new content of a configuration file, on its way to the disk.
+
+    `encode` returns it; it is called by `run`, and may take long.
 
     Made in the store's thread; `run` in any thread; `done` in the store's thread again. A disk that
     refuses the file raises nothing: the table still counts as changed, and the next write tries
@@ -108,7 +116,7 @@ class ConfigWrite:
 
     directory: OwnedDirectory
     path: str
-    data: bytes
+    encode: Callable[[], bytes]
     backup: str | None
     note: Callable[[DiskError | None], None]
     failure: DiskError | None = None
@@ -117,7 +125,7 @@ class ConfigWrite:
         """Write it; return once it is on the disk, or was refused."""
         try:
             make_directories(self.directory, DIRECTORY)
-            replace_file(self.directory, self.path, self.data, backup=self.backup)
+            replace_file(self.directory, self.path, self.encode(), backup=self.backup)
         except DiskError as error:
             self.failure = error
 

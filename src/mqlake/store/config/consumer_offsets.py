@@ -6,8 +6,6 @@ RocketMQ: `ConsumerOffsetManager`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mqlake.formats.config import ConsumerOffsets, DataVersion
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.storage.clock import Clock
@@ -30,6 +28,19 @@ class ConsumerOffsetTable:
         # RocketMQ keeps these in memory only: a reset that nobody has taken is gone with it.
         self._resets: _Table = {}
         self._commits = 0
+        self._count = 0
+        self._topics_of: dict[str, set[str]] = {}
+        self._groups_of: dict[str, set[str]] = {}
+        # Offsets of one topic and group that no write that is under way has.
+        self._own: set[int] = set()
+        for table in (self._committed, self._pulled):
+            for key, queues in table.items():
+                self._count += len(queues)
+                self._note(key)
+
+    def __len__(self) -> int:
+        """Return how many offsets there are, committed ones and others."""
+        return self._count
 
     @property
     def version(self) -> DataVersion:
@@ -42,6 +53,10 @@ class ConsumerOffsetTable:
         self._commits += 1
         if self._commits % COMMITS_A_VERSION == 0:
             self._file.next_version()
+
+    def has(self, group: str, topic: str, queue_id: int) -> bool:
+        """Say whether a group has committed an offset in a queue."""
+        return queue_id in self._committed.get(_key(topic, group), ())
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the queue offset that a group reads next, None where it has none.
@@ -76,71 +91,102 @@ class ConsumerOffsetTable:
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the offset of a reset and forget it, None where there was none."""
-        return self._resets.get(_key(topic, group), {}).pop(queue_id, None)
-
-    def copy(self, group: str, to_group: str, topic: str) -> None:
-        """Let a group stand where another one stands."""
-        for queue_id, offset in self.query_topic(group, topic).items():
-            self._set(self._committed, _key(topic, to_group), queue_id, offset)
+        if not self._resets:
+            return None
+        key = _key(topic, group)
+        resets = self._resets.get(key)
+        if resets is None:
+            return None
+        offset = resets.pop(queue_id, None)
+        if not resets:
+            del self._resets[key]
+        return offset
 
     def topics_of(self, group: str) -> set[str]:
         """Return the topics of which a group has offsets."""
-        return {topic for topic, found in self._pairs() if found == group}
+        return set(self._topics_of.get(group, ()))
 
     def groups_of(self, topic: str) -> set[str]:
         """Return the groups that have offsets of a topic."""
-        return {group for found, group in self._pairs() if found == topic}
+        return set(self._groups_of.get(topic, ()))
 
-    def topics_by_group(self) -> dict[str, set[str]]:
-        """Return what `topics_of` does, of every group that has offsets."""
-        found: dict[str, set[str]] = {}
-        for topic, group in self._pairs():
-            found.setdefault(group, set()).add(topic)
-        return found
+    def remove(self, group: str, topic: str) -> None:
+        """Forget a group's offsets of a topic."""
+        key = _key(topic, group)
+        for table in (self._committed, self._pulled):
+            queues = table.pop(key, None)
+            if queues is not None:
+                self._count -= len(queues)
+                self._own.discard(id(queues))
+        self._resets.pop(key, None)
+        _discard(self._topics_of, group, topic)
+        _discard(self._groups_of, topic, group)
+        self._file.change()
 
     def remove_topic(self, topic: str) -> None:
         """Forget all offsets of a topic."""
         for group in self.groups_of(topic):
-            self._remove(_key(topic, group))
-
-    def remove_group(self, group: str) -> None:
-        """Forget all offsets of a group."""
-        for topic in self.topics_of(group):
-            self._remove(_key(topic, group))
+            self.remove(group, topic)
 
     def write(self) -> ConfigWrite | None:
         """Return what writes the file, None if it lacks nothing."""
         if not self._file.changed:
             return None
-        topics: dict[str, list[str]] = {}
-        for topic, group in self._pairs(self._committed):
-            topics.setdefault(group, []).append(topic)
-        return self._file.write(
-            {
+        # The offsets of a topic and group are copied when they change next: see `_set`.
+        self._own.clear()
+        committed, pulled = dict(self._committed), dict(self._pulled)
+
+        def tables() -> dict[str, object]:
+            topics: dict[str, list[str]] = {}
+            for pair in map(_pair, committed):
+                if pair is not None:
+                    topics.setdefault(pair[1], []).append(pair[0])
+            return {
                 "groupTopicMap": topics,
-                "offsetTable": self._committed,
-                "pullOffsetTable": self._pulled,
+                "offsetTable": committed,
+                "pullOffsetTable": pulled,
             }
-        )
+
+        return self._file.write(tables)
 
     def _set(self, table: _Table, key: str, queue_id: int, offset: int) -> None:
-        queues = table.setdefault(key, {})
-        if queues.get(queue_id) != offset:
-            queues[queue_id] = offset
-            self._file.change()
-
-    def _remove(self, key: str) -> None:
-        for table in (self._committed, self._pulled, self._resets):
-            table.pop(key, None)
+        queues = table.get(key)
+        if queues is None:
+            queues = table[key] = {}
+            self._own.add(id(queues))
+            self._note(key)
+        old = queues.get(queue_id)
+        if old == offset:
+            return
+        if id(queues) not in self._own:
+            queues = table[key] = dict(queues)
+            self._own.add(id(queues))
+        if old is None:
+            self._count += 1
+        queues[queue_id] = offset
         self._file.change()
 
-    def _pairs(self, *tables: _Table) -> Iterator[tuple[str, str]]:
-        """Yield topic and group of each key; what is no pair belongs to neither."""
-        for table in tables or (self._committed, self._pulled, self._resets):
-            for key in table:
-                topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
-                if group and TOPIC_GROUP_SEPARATOR not in group:
-                    yield topic, group
+    def _note(self, key: str) -> None:
+        """Note which group has offsets of which topic."""
+        pair = _pair(key)
+        if pair is not None:
+            topic, group = pair
+            self._topics_of.setdefault(group, set()).add(topic)
+            self._groups_of.setdefault(topic, set()).add(group)
+
+
+def _discard(table: dict[str, set[str]], key: str, value: str) -> None:
+    found = table.get(key)
+    if found is not None:
+        found.discard(value)
+        if not found:
+            del table[key]
+
+
+def _pair(key: str) -> tuple[str, str] | None:
+    """Return the topic and the group of a key; what is no pair belongs to neither."""
+    topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
+    return (topic, group) if group and TOPIC_GROUP_SEPARATOR not in group else None
 
 
 def _key(topic: str, group: str) -> str:

@@ -43,4 +43,7 @@ class DelayOffsetTable:
 
     def write(self) -> ConfigWrite | None:
         """Return what writes the file, None if it lacks nothing."""
-        return self._file.write({"offsetTable": self._offsets}) if self._file.changed else None
+        if not self._file.changed:
+            return None
+        offsets = dict(self._offsets)
+        return self._file.write(lambda: {"offsetTable": offsets})

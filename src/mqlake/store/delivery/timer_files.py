@@ -91,7 +91,7 @@ class TimerFiles:
             if failure is None:
                 self._written, self._fields = position, fields
 
-        return ConfigWrite(self._directory, _CHECKPOINT, data, None, note)
+        return ConfigWrite(self._directory, _CHECKPOINT, lambda: data, None, note)
 
     def _take_over(self) -> None:
         """Remove the timer log: from now on it would be wrong. RocketMQ then does without it."""

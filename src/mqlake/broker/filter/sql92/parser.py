@@ -6,8 +6,8 @@ expression is understood to its end, or refused.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NoReturn, ParamSpec
 
 from mqlake.broker.filter.sql92 import comparisons, terms
@@ -28,7 +28,15 @@ _LITERALS = {
 }
 
 
-@lru_cache(128)
+_MOST_COMPILED = 128
+_compiled: OrderedDict[str, Evaluate] = OrderedDict()
+
+
+def is_compiled(expression: str) -> bool:
+    """Say whether an expression need not be parsed any more."""
+    return expression in _compiled
+
+
 def compile_expression(expression: str) -> Evaluate:
     """Return what evaluates an expression: True where it chooses a message.
 
@@ -37,7 +45,14 @@ def compile_expression(expression: str) -> Evaluate:
     Raises:
         ExpressionError: it is no condition in this language, or nested deeper than `MAX_DEPTH`.
     """
-    return _Parser(expression).parse().evaluate
+    evaluate = _compiled.get(expression)
+    if evaluate is None:
+        evaluate = _compiled[expression] = _Parser(expression).parse().evaluate
+        if len(_compiled) > _MOST_COMPILED:
+            _compiled.popitem(last=False)
+    else:
+        _compiled.move_to_end(expression)
+    return evaluate
 
 
 class _Parser:

@@ -1,0 +1,21 @@
+"""Decode the bodies of administrative requests."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from mqlake.broker.bodies import request_body
+from mqlake.broker.settings import BrokerSettings
+from mqlake.remoting.command import Command
+
+T = TypeVar("T")
+
+
+def admin_body(kind: type[T], request: Command, settings: BrokerSettings) -> T:
+    """Return what the JSON body of an administrative request says.
+
+    Raises:
+        BodyError: it is no such JSON.
+        RemotingError: it is longer than `maxAdminBodySize`.
+    """
+    return request_body(kind, request, settings.max_admin_body_size, "maxAdminBodySize")

@@ -1,0 +1,26 @@
+"""How many offsets groups may have."""
+
+from __future__ import annotations
+
+from mqlake.broker.parts import Parts
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.errors import RemotingError
+
+
+def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
+    """Refuse offsets of a group in queues of a topic that would be too many with all others.
+
+    Raises:
+        RemotingError: there would be more than `maxConsumerOffsetNums`.
+    """
+    offsets, most = (
+        parts.store.core.config.consumer_offsets,
+        parts.settings.max_consumer_offset_nums,
+    )
+    if len(offsets) + more > most:
+        reason = (
+            f"the offset of group {group} in topic {topic} is not kept: there are {len(offsets)}"
+            f" offsets, and {most} are allowed (maxConsumerOffsetNums); delete groups or topics,"
+            " or raise the setting"
+        )
+        raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)

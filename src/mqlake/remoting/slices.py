@@ -1,0 +1,241 @@
+"""Long work on the event loop, a slice at a time, so that everybody else is served in between.
+
+A job is a generator that yields wherever others may be served. A request whose job is short is
+answered at once; of a longer one the rest is done in the following rounds of the loop, in which
+all jobs together get `ROUND` seconds, one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+from mqlake.remoting.codes import ResponseCode
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.errors import RemotingError
+
+_log: Final = logging.getLogger("mqlake.remoting")
+
+ROUND: Final = 0.005
+"""Seconds that jobs get in one round of the loop, all of them together."""
+TURN: Final = 0.002
+"""Seconds that one job gets before the next one has its turn."""
+AT_ONCE: Final = 4
+"""Long requests that are worked on by turns: what a job has done so far is in memory."""
+OF_ONE: Final = 16
+"""Long requests of one connection that may wait."""
+BODIES: Final = 64 << 20
+"""Bytes of the bodies of all requests that wait."""
+
+T = TypeVar("T")
+Job = Generator[None, None, T]
+
+
+class _Task:
+    """A job and who waits for it; a job of the program's own has no peer."""
+
+    __slots__ = ("future", "is_admitted", "is_kept", "job", "peer", "size")
+
+    def __init__(self, job: Job[Any], peer: Peer | None, size: int, *, is_kept: bool) -> None:
+        self.job, self.peer, self.size, self.is_kept = job, peer, size, is_kept
+        self.future: asyncio.Future[Any] | None = None
+        self.is_admitted = False
+
+
+class Slices:
+    """The jobs of one event loop.
+
+    Args:
+        capacity: returns how many long requests may wait, and the name of the setting that says so.
+    """
+
+    def __init__(self, capacity: Callable[[], tuple[int, str]]) -> None:
+        self._capacity = capacity
+        self._loop = asyncio.get_running_loop()
+        # Jobs that have not had a turn, those that have them now, those that wait for a place.
+        self._fresh: deque[_Task] = deque()
+        self._active: deque[_Task] = deque()
+        self._queued: deque[_Task] = deque()
+        self._admitted = 0
+        # What each connection waits for: its requests are served one after the other.
+        self._of: dict[Peer, deque[_Task]] = {}
+        self._count = self._bytes = 0
+        self._spent = 0.0
+        self._is_scheduled = False
+        self._is_counting = False
+
+    def __len__(self) -> int:
+        """Return how many requests are not answered yet."""
+        return self._count
+
+    def serve(
+        self, peer: Peer, job: Job[T], *, size: int = 0, is_kept: bool = False
+    ) -> T | Coroutine[Any, Any, T]:
+        """Return what a job returns, at once if it is short.
+
+        Requests of one connection are served in their order, as far as all of them come here.
+
+        Args:
+            size: bytes that the request holds while it waits.
+            is_kept: the job goes on to its end when the connection is closed meanwhile.
+
+        Raises:
+            RemotingError: too many requests wait.
+        """
+        task = _Task(job, peer, size, is_kept=is_kept)
+        others = self._of.get(peer)
+        if others is None and self._spent < ROUND:
+            begin = perf_counter()
+            self._count_round()
+            try:
+                while True:
+                    next(job)
+                    if perf_counter() - begin >= TURN:
+                        break
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                self._spent += perf_counter() - begin
+        self._check(others, size)
+        task.future = self._loop.create_future()
+        self._count += 1
+        self._bytes += size
+        if others is None:
+            self._of[peer] = deque((task,))
+            self._fresh.append(task)
+            self._schedule()
+        else:
+            others.append(task)
+        return _result(task.future)
+
+    def start(self, job: Job[object]) -> None:
+        """Do a job of the program's own; what it raises is logged."""
+        self._active.append(_Task(job, None, 0, is_kept=True))
+        self._schedule()
+
+    async def finish(self, job: Job[T]) -> T:
+        """Do a job of the program's own; return what it returns."""
+        task = _Task(job, None, 0, is_kept=True)
+        task.future = self._loop.create_future()
+        self._active.append(task)
+        self._schedule()
+        return await task.future
+
+    def stop(self) -> None:
+        """End all jobs where they are."""
+        waiting = (task for tasks in self._of.values() for task in tasks)
+        tasks = [*self._fresh, *self._active, *self._queued, *waiting]
+        self._fresh.clear()
+        self._active.clear()
+        self._queued.clear()
+        self._of.clear()
+        for task in tasks:
+            task.job.close()
+            if task.future is not None and not task.future.done():
+                task.future.cancel()
+
+    def _check(self, others: deque[_Task] | None, size: int) -> None:
+        most, name = self._capacity()
+        if self._count >= most:
+            reason = f"{most} long requests wait already ({name})"
+        elif others is not None and len(others) >= OF_ONE:
+            reason = f"{OF_ONE} long requests of this connection wait already"
+        elif self._bytes + size > BODIES and self._count:
+            reason = f"long requests of {BODIES} bytes wait already"
+        else:
+            return
+        raise RemotingError(
+            ResponseCode.SERVICE_NOT_AVAILABLE, f"[TOO_MANY_LONG_REQUESTS]broker busy: {reason}"
+        )
+
+    # Turns
+
+    def _count_round(self) -> None:
+        """Begin to count the seconds that this round of the loop has been used for."""
+        if not self._is_counting:
+            self._is_counting = True
+            self._loop.call_soon(self._end_round)
+
+    def _end_round(self) -> None:
+        self._is_counting, self._spent = False, 0.0
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._round)
+
+    def _round(self) -> None:
+        self._is_scheduled = False
+        end = perf_counter() + ROUND
+        while (self._fresh or self._active) and perf_counter() < end:
+            for tasks in (self._fresh, self._active):
+                if tasks:
+                    self._turn(tasks.popleft(), perf_counter() + TURN)
+        if self._fresh or self._active:
+            self._schedule()
+
+    def _turn(self, task: _Task, until: float) -> None:
+        """Let a job go on for a moment."""
+        if task.peer is not None and task.peer.is_closed and not task.is_kept:
+            task.job.close()
+            self._end(task, None)
+            return
+        job = task.job
+        try:
+            while True:
+                next(job)
+                if perf_counter() >= until:
+                    break
+        except StopIteration as stop:
+            self._end(task, stop.value)
+        except Exception as error:  # noqa: BLE001 (whatever a job raises is told to who waits)
+            self._end(task, None, error)
+        else:
+            self._again(task)
+
+    def _again(self, task: _Task) -> None:
+        if task.peer is None or task.is_admitted:
+            self._active.append(task)
+        elif self._admitted < AT_ONCE:
+            self._admit(task)
+        else:
+            self._queued.append(task)
+
+    def _admit(self, task: _Task) -> None:
+        task.is_admitted = True
+        self._admitted += 1
+        self._active.append(task)
+
+    def _end(self, task: _Task, value: object, error: Exception | None = None) -> None:
+        """Tell who waits for a job, and let the next one begin."""
+        future = task.future
+        if future is None:
+            if error is not None:
+                _log.error("a job of the event loop failed", exc_info=error)
+        elif not future.done():
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+        if task.peer is None:
+            return
+        self._count -= 1
+        self._bytes -= task.size
+        others = self._of[task.peer]
+        others.popleft()
+        if others:
+            self._fresh.append(others[0])
+        else:
+            del self._of[task.peer]
+        if task.is_admitted:
+            self._admitted -= 1
+            if self._queued:
+                self._admit(self._queued.popleft())
+
+
+async def _result(future: asyncio.Future[T]) -> T:
+    return await future

@@ -1,0 +1,225 @@
+"""What clients may create, and what they are told when it is too much."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from mqlake.broker.topics import MOST_QUEUES
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topics import Topic
+from mqlake.remoting.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
+from mqlake.remoting.bodies.locks import LockQueues
+from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.body import encode_body
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.headers.admin import ConsumerConnectionsHeader, ConsumeStatsHeader
+from mqlake.remoting.headers.offsets import UpdateConsumerOffsetHeader
+from tests.broker.admin.asking import done, refused, wanted
+from tests.broker.pull.pulls import fill, pull, start_pull
+from tests.broker.running import Running, running, to
+
+GROUP = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+
+
+def test_topics_and_groups(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            settings = {
+                "maxTopicNums": len(broker.parts.topics) + 1,
+                "maxSubscriptionGroupNums": len(broker.parts.groups) + 1,
+            }
+            body = "".join(f"{name}={value}\n" for name, value in settings.items()).encode()
+            await done(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
+            assert (await broker.send(to("One"))).code == ResponseCode.SUCCESS
+            answer = await broker.send(to("Two"))
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert "maxTopicNums" in (answer.remark or "")
+            create = RequestCode.UPDATE_AND_CREATE_TOPIC
+            await refused(broker, create, wanted("Two"), match="maxTopicNums")
+            await done(broker, create, wanted("One"))
+
+            await done(broker, GROUP, body=encode_body(SubscriptionGroup(group_name="one")))
+            two = encode_body(SubscriptionGroup(group_name="two"))
+            await refused(broker, GROUP, body=two, match="maxSubscriptionGroupNums")
+            found = await pull(broker, 0, topic="One", consumer_group="two")
+            assert "maxSubscriptionGroupNums" in found.remark
+            beat = encode_body(Heartbeat("c", consumer_data_set=[ConsumerData("two")]))
+            await refused(
+                broker, RequestCode.HEART_BEAT, body=beat, match="maxSubscriptionGroupNums"
+            )
+            beat = encode_body(Heartbeat("c", consumer_data_set=[ConsumerData("one")]))
+            await done(broker, RequestCode.HEART_BEAT, body=beat)
+            assert "%RETRY%one" in broker.parts.topics, "of a group that there is"
+
+    asyncio.run(main())
+
+
+async def beat(broker: Running, data: Heartbeat, match: str) -> None:
+    await refused(broker, RequestCode.HEART_BEAT, body=encode_body(data), match=match)
+
+
+def test_heartbeats(tmp_path: Path) -> None:
+    settings = {
+        "maxHeartbeatSize": 65_536,
+        "maxGroupsPerHeartbeat": 10,
+        "maxSubscriptionsPerGroup": 20,
+        "maxSubscriptionsSize": 65_536,
+        "maxClientNums": 12,
+    }
+
+    async def main() -> None:
+        async with running(tmp_path, **settings) as broker:
+            many = [ProducerData(f"g{number}") for number in range(11)]
+            await beat(broker, Heartbeat("c", many), "maxGroupsPerHeartbeat")
+            await beat(broker, Heartbeat("x" * 65_536), "maxHeartbeatSize")
+            await beat(broker, Heartbeat("x" * 2000), "clientID")
+            await beat(broker, Heartbeat("c", [ProducerData("x" * 256)]), "producer group")
+
+            topics = [Subscription(f"T{number}") for number in range(21)]
+            data = Heartbeat(
+                "c", consumer_data_set=[ConsumerData("g", subscription_data_set=topics)]
+            )
+            await beat(broker, data, "maxSubscriptionsPerGroup")
+            long = [Subscription("T", "x" * 40_000)]
+            data.consumer_data_set = [ConsumerData("g", subscription_data_set=long)]
+            await done(broker, RequestCode.HEART_BEAT, body=encode_body(data))
+            await done(broker, RequestCode.HEART_BEAT, body=encode_body(data))
+            data.consumer_data_set = [ConsumerData("h", subscription_data_set=long)]
+            await beat(broker, data, "maxSubscriptionsSize")
+            # One connection may be in ten groups, however many heartbeats name them.
+            await done(broker, RequestCode.HEART_BEAT, body=encode_body(Heartbeat("c", many[:9])))
+            data = Heartbeat("c", [ProducerData("one more")])
+            await beat(broker, data, "maxGroupsPerHeartbeat")
+            other = Running(broker.broker)
+            await done(other, RequestCode.HEART_BEAT, body=encode_body(Heartbeat("o", many[:2])))
+            await beat(other, Heartbeat("o", many[2:3]), "maxClientNums")
+            await other.client.close()
+
+    asyncio.run(main())
+
+
+def test_offsets_and_locks(tmp_path: Path) -> None:
+    settings = {"maxConsumerOffsetNums": 1000, "maxLockNums": 10, "maxLockBatchSize": 8}
+
+    async def main() -> None:
+        async with running(tmp_path, **settings) as broker:
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("T"))
+            await done(broker, GROUP, body=encode_body(SubscriptionGroup(group_name="g")))
+            for queue_id in range(1000):
+                await commit(broker, queue_id)
+            remark = await commit(broker, 1000)
+            assert "maxConsumerOffsetNums" in remark
+            assert not await commit(broker, 7), "one that there is"
+            assert "not within 0 and" in await commit(broker, -1)
+            assert "not within 0 and" in await commit(broker, MOST_QUEUES)
+
+            assert "maxLockBatchSize" in await lock(broker, 9)
+            assert not await lock(broker, 8)
+            assert not await lock(broker, 2, 8)
+            assert "maxLockNums" in await lock(broker, 1, 10)
+            assert not await lock(broker, 8), "once more"
+
+    asyncio.run(main())
+
+
+async def commit(broker: Running, queue_id: int) -> str:
+    header = UpdateConsumerOffsetHeader(
+        consumer_group="g", topic="T", queue_id=queue_id, commit_offset=queue_id
+    )
+    return (await broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)).remark or ""
+
+
+async def lock(broker: Running, count: int, start: int = 0) -> str:
+    queues = [MessageQueue("T", "a", number) for number in range(start, start + count)]
+    body = encode_body(LockQueues("g", "client", mq_set=queues))
+    return (await broker.ask(RequestCode.LOCK_BATCH_MQ, None, body)).remark or ""
+
+
+def test_pulls_that_wait(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, pullPollingSize=4, maxPullPollingSize=6) as broker:
+            await fill(broker, 1)
+            one, two, three = (Running(broker.broker) for _ in range(3))
+            first = [start_pull(one, 1, 60_000) for _ in range(4)]
+            await asyncio.sleep(0.1)
+            assert "pullPollingSize" in (await start_pull(one, 1, 60_000)).remark
+            others = [start_pull(two, 1, 60_000) for _ in range(2)]
+            await asyncio.sleep(0.1)
+            others.append(start_pull(three, 1, 60_000))
+            ended, _ = await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            (evicted,) = ended
+            assert "maxPullPollingSize" in evicted.result().remark, "the greediest makes room"
+            assert (await pull(broker, 0)).bodies == [b"0"], "others are served"
+            await fill(broker, 1, 1)
+            found = await asyncio.gather(*(each for each in first if each is not evicted), *others)
+            assert [each.bodies for each in found] == [[b"1"]] * 6
+            for each in (one, two, three):
+                await each.client.close()
+
+    asyncio.run(main())
+
+
+def test_answers_that_would_be_too_long(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, maxAnswerEntries=1000) as broker:
+            create = RequestCode.UPDATE_AND_CREATE_TOPIC
+            await done(broker, create, wanted("T", read_queue_nums=1001))
+            asked = ConsumeStatsHeader(consumer_group="g", topic="T")
+            code = RequestCode.GET_CONSUME_STATS
+            await refused(broker, code, asked, match="maxAnswerEntries")
+            data = Heartbeat("c", consumer_data_set=[ConsumerData("g")])
+            await done(broker, RequestCode.HEART_BEAT, body=encode_body(data))
+            asked = ConsumerConnectionsHeader(consumer_group="g")
+            answer = await done(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, asked)
+            assert len(json.loads(bytes(answer.body))["connectionSet"]) == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("fields", [{"perm": 8}, {"perm": -1}, {"topic_filter_type": "x" * 65}])
+def test_topics_that_cannot_be(tmp_path: Path, fields: dict[str, object]) -> None:
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            create = RequestCode.UPDATE_AND_CREATE_TOPIC
+            await refused(broker, create, wanted("T", **fields), match="the topic[T]")
+
+    asyncio.run(main())
+
+
+def test_groups_and_lists_that_are_too_long(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, maxAdminBodySize=65_536) as broker:
+            group = SubscriptionGroup(group_name="g", attributes={"+a": "x" * 20_000})
+            await refused(broker, GROUP, body=encode_body(group), match="maxGroupConfigSize")
+            topics = [Topic(f"T{number}") for number in range(1000)]
+            body = encode_body({"topicConfigList": topics})
+            code = RequestCode.UPDATE_AND_CREATE_TOPIC_LIST
+            await refused(broker, code, body=body, match="maxAdminBodySize")
+
+    asyncio.run(main())
+
+
+def test_what_files_of_a_store_state(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir(parents=True)
+    topic = {"topicName": "T", "readQueueNums": 2**31 - 1, "writeQueueNums": -5, "perm": 6}
+    group = {"groupName": "g", "retryQueueNums": 2**31 - 1}
+    (config / "topics.json").write_text(json.dumps({"topicConfigTable": {"T": topic}}))
+    (config / "subscriptionGroup.json").write_text(
+        json.dumps({"subscriptionGroupTable": {"g": group}})
+    )
+
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            found = broker.parts.topics.get("T")
+            assert found is not None
+            assert (found.read_queue_nums, found.write_queue_nums) == (MOST_QUEUES, 0)
+            kept = broker.parts.groups.get("g")
+            assert kept is not None
+            assert kept.retry_queue_nums == MOST_QUEUES
+
+    asyncio.run(main())
