@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from mqlake.broker.stats import GROUP_GET, LOOK, TOPIC_PUT, Stats
 from mqlake.remoting.bodies.stats import BrokerStats
+from tests.remoting.finishing import finish
 
 DAY = 24 * 3600
 NOON = 1_795_132_800_000
@@ -14,14 +15,17 @@ class Counted:
         self.ends: dict[tuple[str, int], int] = {("Old", 0): 100}
         self.now = NOON
         self.stats = Stats(
-            lambda: self.ends, lambda: sum(self.ends.values()) - 100, lambda: self.now
+            lambda: self.ends,
+            lambda: sum(self.ends.values()) - 100,
+            lambda: self.now,
+            lambda _: 2,
         )
 
     def wait(self, seconds: int) -> None:
         """Let time go by, with the looks that are due."""
         for _ in range(int(seconds / LOOK)):
             self.now += int(LOOK * 1000)
-            self.stats.look()
+            finish(self.stats.look())
 
     def found(self, name: str, key: str) -> BrokerStats:
         stats = self.stats.find(name, key)

@@ -256,7 +256,7 @@ def forbid_topic(broker: Running) -> None:
             None,
             {"subscription": "x" * 40_000},
             ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-            "longer",
+            "maxFilterExpressionSize",
         ),
     ],
 )
