@@ -28,7 +28,9 @@ FIRST = f"{NAME}{properties.NAME_VALUE_SEPARATOR}".encode()
 """The bytes before the digits."""
 
 _END = properties.PROPERTY_SEPARATOR.encode()
-_BACKWARDS = b"%c%%0%dd%s" % (SEPARATOR, DIGITS, FIRST[::-1])
+BACKWARDS = b"%c%%0%dd%s" % (SEPARATOR, DIGITS, FIRST[::-1])
+"""The property with its bytes in the opposite order: what is formatted is then reversed."""
+
 _ANYWHERE = re.compile(rb"(?:\A|(?<=%c))%s[^%c]*%c?" % (SEPARATOR, FIRST, SEPARATOR, SEPARATOR))
 _FORM = Struct(
     f"{len(FIRST)}s"  # the name and its separator
@@ -50,7 +52,7 @@ def encode(crc: int) -> bytes:
         `SIZE` bytes.
     """
     # One formatting and one reversal are the fastest way to write digits backwards.
-    return (_BACKWARDS % (crc & MASK))[::-1]
+    return (BACKWARDS % (crc & MASK))[::-1]
 
 
 def drop(data: bytes) -> bytes:

@@ -23,6 +23,7 @@ from mqlake.store.delivery.transaction_messages import HALF_TOPIC
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.store.record_crcs import without_crc
 
+SYNC = "SYNC_FLUSH"
 PROPERTIES = "KEYS\x01order-1\x02UNIQ_KEY\x01ABC\x02TAGS\x01new\x02"
 
 
@@ -191,6 +192,27 @@ def test_half_messages_can_be_forbidden(tmp_path: Path) -> None:
             answer = await broker.send(to("Orders", properties="TRAN_MSG\x01true\x02"))
             assert answer.code == ResponseCode.NO_PERMISSION
             assert "transaction" in (answer.remark or "")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("flush", "fails"), [("ASYNC_FLUSH", "append_many"), (SYNC, "durable")])
+def test_sends_are_answered_if_the_store_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str, fails: str
+) -> None:
+    async def run() -> None:
+        async with running(tmp_path, flushDiskType=flush) as broker:
+            found(await broker.send(to("Orders"), b"1"))
+            with monkeypatch.context() as patched:
+
+                def fail(*_: object) -> None:
+                    raise RuntimeError("unexpected")
+
+                patched.setattr(broker.parts.store, fails, fail)
+                answer = await broker.send(to("Orders"), b"2")
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert answer.remark == "RuntimeError: unexpected"
+            found(await broker.send(to("Orders"), b"3"))
 
     asyncio.run(run())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 
@@ -27,7 +28,7 @@ from mqlake.formats.properties import (
 )
 from mqlake.formats.property_edits import edit
 from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
+from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
@@ -40,6 +41,7 @@ _PATIENCE = 1.0
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
+_log = logging.getLogger(__name__)
 
 _Sent = tuple[Peer, Command, int, str]
 """Who sent what, to which queue, and its unique key: what an answer needs."""
@@ -169,7 +171,12 @@ class SendMessages:
         messages, sent = self._messages, self._sent
         self._messages, self._sent = [], []
         begin = time.perf_counter()
-        self._finish(sent, self._store.append_many(messages), begin)
+        try:
+            results = self._store.append_many(messages)
+        except Exception as error:  # noqa: BLE001 (no dispatcher answers these requests)
+            self._fail(sent, error)
+            return
+        self._finish(sent, results, begin)
 
     def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         if not self._store.waits_for_disk:
@@ -185,9 +192,18 @@ class SendMessages:
     ) -> None:
         try:
             results = await self._store.durable(results)
+            self._answer(sent, results, begin)
+        except Exception as error:  # noqa: BLE001 (as in `_put`)
+            self._fail(sent, error)
         finally:
             self._unflushed -= len(sent)
-        self._answer(sent, results, begin)
+
+    def _fail(self, sent: Sequence[_Sent], error: Exception) -> None:
+        """Answer sends whose messages may or may not have been put."""
+        _log.error("%d sends failed", len(sent), exc_info=error)
+        remark = f"{type(error).__name__}: {error}"
+        for peer, request, _, _ in sent:
+            peer.answer(request, response(request, ResponseCode.SYSTEM_ERROR, remark=remark))
 
     async def _answer_all(self) -> None:
         """Answer what was put, before the connections are closed."""

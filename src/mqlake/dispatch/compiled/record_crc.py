@@ -9,7 +9,7 @@ import numpy as np
 
 from mqlake.dispatch.compiled.crc32 import crc32
 from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, store_u8
+from mqlake.dispatch.compiled.memory import borrow, load_u8, store_i64, store_u8
 from mqlake.dispatch.compiled.text_search import holds
 from mqlake.formats import record_crc
 
@@ -18,17 +18,19 @@ _FIRST_SIZE, _SIZE = len(record_crc.FIRST), record_crc.SIZE
 _SEPARATOR, _ZERO = record_crc.SEPARATOR, np.uint64(ord("0"))
 # Numba turns uint64 mixed with int64 into float64: every constant below is a uint64.
 _MASK, _TEN = np.uint64(record_crc.MASK), np.uint64(10)
+_NAME, _NAME_END = int.from_bytes(record_crc.FIRST[:8], "big"), record_crc.FIRST[8]
 _RARE = record_crc.FIRST.index(b"#")
 
 
 @inlined
 def put_record_crc(target, start, to):
     """Write the property that states the CRC of the bytes from `start` to `to`; the end of it."""
-    copy(target, to, _FIRST, 0, _FIRST_SIZE)
-    rest = np.uint64(crc32(target, start, to - start)) & _MASK
+    crc = np.uint64(crc32(target, start, to - start)) & _MASK
+    store_i64(target, to, _NAME)
+    store_u8(target, to + 8, _NAME_END)
     for place in range(to + _FIRST_SIZE, to + _SIZE - 1):
-        store_u8(target, place, np.int64(_ZERO + rest % _TEN))
-        rest //= _TEN
+        store_u8(target, place, np.int64(_ZERO + crc % _TEN))
+        crc //= _TEN
     store_u8(target, to + _SIZE - 1, _SEPARATOR)
     return to + _SIZE
 

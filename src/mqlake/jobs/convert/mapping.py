@@ -16,7 +16,7 @@ from mqlake.formats import sys_flag
 from mqlake.formats.host import decode_host, encode_host
 from mqlake.formats.kafka.batch import Record as KafkaRecord
 from mqlake.formats.kafka.record_batch import NewRecord
-from mqlake.formats.properties import KEYS, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from mqlake.formats.properties import CRC32, KEYS, NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 
 PREFIX = "__rocketmq."
 """Of the headers that say what a message has besides."""
@@ -78,6 +78,7 @@ def to_kafka(message: Message, queue_offset: int) -> Placed:
     behind those that say the rest.
     """
     properties = dict(message.properties)
+    properties.pop(CRC32, None)
     exactly = _exactly(properties.pop(EXACTLY, None))
     keys = properties.pop(KEYS, None)
     key = None if keys is None else keys.encode()

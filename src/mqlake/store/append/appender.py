@@ -13,7 +13,7 @@ from zlib import crc32
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
 from mqlake.formats import record, sys_flag
-from mqlake.formats.record_crc import encode as encode_crc
+from mqlake.formats.record_crc import BACKWARDS as _CRC_BACKWARDS
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import (
     NO_HOST_BITS,
@@ -189,7 +189,7 @@ class Appender:
         first = _SIZE.pack(size)
         rest = b"".join((record_head, body, topic_data, _LENGTH.pack(length), properties))
         if crc_size:
-            rest += encode_crc(crc32(rest, crc32(first)))
+            rest += (_CRC_BACKWARDS % (crc32(rest, crc32(first)) & _CRC_MASK))[::-1]
         log.append_record(size, first, rest)
         if not flags & _UNQUEUED_BIT:
             table[queue] = queue_offset + 1
