@@ -32,6 +32,8 @@ def main() -> int:
     parser.add_argument("--workload", help="only this one: a name, or drawn-N")
     parser.add_argument("--image", help="only this one of the workload's images")
     arguments = parser.parse_args()
+    if not arguments.image:
+        fleet.quieten()
     seed = int(time.time() // DAY) if arguments.seed is None else arguments.seed
     print(f"seed {seed}")
     fleet.quieten()

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.crash import faults
 from tests.crash.faults import Ending
 from tests.crash.faulty import Fault
-from tests.crash.fleet import workers
+from tests.crash.fleet import quieten, workers
 from tests.crash.kill import Kills
 from tests.crash.workloads import WORKLOADS
 from tests.reliability import PATH, machine, versions, write_section
@@ -64,7 +64,8 @@ def every_fault(name: str) -> FaultTally:
 def run_faults(tell: Callable[[str], None]) -> FaultTally:
     """Run all workloads with all faults."""
     whole = FaultTally()
-    with ProcessPoolExecutor(workers(), multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers(), context, initializer=quieten) as pool:
         for name, tally in zip(WORKLOADS, pool.map(every_fault, WORKLOADS), strict=True):
             whole.add(tally)
             tell(f"{name}: {tally.runs.total()} faults, {len(tally.violations)} violations")

@@ -13,6 +13,7 @@ from mqlake.formats.record import Fault
 from tests.golden import store
 from tests.hostile.cases import Case
 from tests.hostile.mutate import NAMES, NUMBERS, Field, change
+from tests.odd_messages import odd_body, odd_properties
 
 STORES = ("rmq5-clean", "rmq533-clean", "rmq49-clean")
 LONGEST = 700
@@ -129,7 +130,13 @@ def well_formed(case: Case, fields: Fields, physical_offset: int) -> bytes:
         fields["body"] = imitations(case, fields, physical_offset)
     elif way == 4:
         fields["body"] = dice.choice(
-            (b"", b"\0" * 300, record.V1_MAGIC.to_bytes(4, "big") * 40, b"\xcb" * 64)
+            (
+                b"",
+                b"\0" * 300,
+                record.V1_MAGIC.to_bytes(4, "big") * 40,
+                b"\xcb" * 64,
+                odd_body(dice, 2000),
+            )
         )
         case.tell("odd body")
     elif way == 5:
@@ -160,6 +167,8 @@ def to_version_2(data: bytearray, topic_at: int) -> None:
 
 def hostile_properties(dice: random.Random) -> tuple[bytes, str]:
     """Return properties that are slow or odd to take apart; say what they are."""
+    if dice.random() < 0.3:
+        return odd_properties(dice, of_system=dice.random() < 0.3), "odd"
     many = dice.choice((3, 40, 2000))
     return dice.choice(
         (

@@ -9,6 +9,7 @@ from mqlake.store.settings import StoreSettings
 from tests.crash import odd
 from tests.crash.session import TOPIC, Session
 from tests.crash.store_workload import ASYNC, SYNC, StoreWorkload
+from tests.odd_messages import odd_properties
 
 PREFIX = "drawn-"
 _STEPS = 25
@@ -63,6 +64,9 @@ def _put_batch(s: Session, dice: random.Random) -> None:
 
 def _put_odd(s: Session, dice: random.Random) -> None:
     kinds = dice.sample(odd.PROPERTIES, dice.randrange(1, 4))
+    if dice.random() < 0.5:
+        most = s.settings.mapped_file_size_commit_log // 2
+        kinds = [odd_properties(dice, most, of_system=dice.random() < 0.2) for _ in kinds]
     if dice.random() < 0.3:
         s.put_odd_batch(kinds)
     else:
