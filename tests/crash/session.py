@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from mqlake.formats import checkpoint, sys_flag
+from mqlake.formats import checkpoint, record, record_crc, sys_flag
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import encode_properties
 from mqlake.storage.read_file import read_file
@@ -64,7 +64,7 @@ class Session:
         return self.send(lambda: [self.store.put(message)])[0]
 
     def put_plain(self, size: int) -> None:
-        """Put a message without properties whose record has `size` bytes."""
+        """Put a message without properties of its own whose record has `size` bytes."""
         message = self.message(size, tags=None, keys=())
         message.body = message.body[: size - RECORD_OVERHEAD - len(TOPIC)]
         self.send(lambda: [self.store.put(message)])
@@ -260,8 +260,8 @@ class Session:
                 self.disk.record(Note(Durable(offset)))
 
 
-RECORD_OVERHEAD = 91
-"""Bytes of a V1 record with IPv4 hosts besides body, topic and properties."""
+RECORD_OVERHEAD = record.MIN_SIZE + record_crc.SIZE
+"""Bytes of a V1 record with IPv4 hosts besides body, topic and the message's properties."""
 
 
 def _next(found: LogRecord) -> tuple[str, int]:
