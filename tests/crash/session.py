@@ -287,8 +287,8 @@ class Session:
                 self.disk.record(Note(Durable(offset)))
 
 
-RECORD_OVERHEAD = 91 + record_crc.SIZE
-"""Bytes of a V1 record with IPv4 hosts besides body, topic and properties of its own."""
+RECORD_OVERHEAD = record.MIN_SIZE + record_crc.SIZE
+"""Bytes of a V1 record with IPv4 hosts besides body, topic and the message's properties."""
 
 
 def _next(found: LogRecord) -> tuple[str, int]:

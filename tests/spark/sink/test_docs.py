@@ -26,7 +26,7 @@ def test_the_tables_are_up_to_date() -> None:
 
 
 def test_the_defaults_are_those_of_the_store() -> None:
-    assert len(SETTINGS) == 8
+    assert len(SETTINGS) == 9
     assert write_options({"path": "/store"}).settings == StoreSettings()
 
 

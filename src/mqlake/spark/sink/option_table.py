@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from mqlake.spark.source.option_parsing import Option, text, whole
+from mqlake.spark.source.option_parsing import Option, boolean, text, whole
 
 SINK_OPTIONS: tuple[Option, ...] = (
     Option(
@@ -43,6 +43,13 @@ SINK_OPTIONS: tuple[Option, ...] = (
     Option("maxHashSlotNum", whole(1), "5000000", "both", "Hash slots of an index file."),
     Option("maxIndexNum", whole(2), "20000000", "both", "Entries of an index file."),
     Option("maxMessageSize", whole(1), "4194304", "both", "Most bytes of a body."),
+    Option(
+        "enabledAppendPropCRC",
+        boolean,
+        "true",
+        "both",
+        "Whether each record states a CRC of itself in its last property.",
+    ),
     Option("messageDelayLevel", text, None, "both", "Delays of the levels. Unset: RocketMQ's."),
     Option("brokerIP1", text, "127.0.0.1", "both", "The address in `storeHost` and `msgId`."),
     Option("listenPort", whole(), "10911", "both", "The port there."),
@@ -52,6 +59,6 @@ SINK_OPTIONS: tuple[Option, ...] = (
 SETTINGS = tuple(
     option.name
     for option in SINK_OPTIONS
-    if option.name.startswith(("mapped", "max", "message", "broker", "listen"))
+    if option.name.startswith(("mapped", "max", "enabled", "message", "broker", "listen"))
 )
 """Options that are settings of the store."""
