@@ -23,6 +23,7 @@ FAST_PORT_DISTANCE = 2
 """So far below `listenPort` lies the port for clients with `vipChannelEnabled`."""
 HA_PORT_DISTANCE = 1
 LAST_PORT = 0xFFFF
+_LEAST_MEMORY = 32 * 1024 * 1024
 
 
 class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
@@ -102,6 +103,10 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     pop_ck_stay_buffer_time: int = 10_000
     """How long what was popped is known in memory only."""
 
+    # Connections
+    max_connection_memory: int = 192 * 1024 * 1024
+    """Bytes held for all connections together before the greediest are closed; 32 MiB at least."""
+
     # Name servers
     register_name_server_period: int = 30_000
     """10 to 60 seconds; a change of topics is told at once."""
@@ -113,6 +118,11 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
             least = FAST_PORT_DISTANCE + 1
             raise StoreError(
                 f"setting listenPort: {self.listen_port} is not within {least} and {LAST_PORT}"
+            )
+        if self.max_connection_memory < _LEAST_MEMORY:
+            raise StoreError(
+                f"setting maxConnectionMemory: {self.max_connection_memory} is below"
+                f" {_LEAST_MEMORY}, and two frames may need that"
             )
         if not _is_address(self.broker_ip1):
             raise StoreError(f"setting brokerIP1: {self.broker_ip1!r} is no IP address")
