@@ -87,3 +87,8 @@ def test_values_that_cannot_be(given: dict[str, str], words: str) -> None:
 def test_a_commit_log_where_rocketmq_has_it() -> None:
     given = {"storePathRootDir": "/a", "storePathCommitLog": "/a/commitlog"}
     assert make_broker_settings(given).store_path == Path("/a")
+
+
+def test_the_memory_of_connections_has_a_least_value() -> None:
+    with pytest.raises(StoreError, match="setting maxConnectionMemory: 1000 is below 33554432"):
+        make_broker_settings({"maxConnectionMemory": 1000})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import time
 
@@ -134,6 +135,23 @@ def test_connections_beyond_the_limit_are_closed(caplog: pytest.LogCaptureFixtur
 
     asyncio.run(run())
     assert "1 connections are open already" in caplog.text
+
+
+def test_connections_leave_room_for_other_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (20, 20))
+
+    async def run() -> None:
+        async with serving(HANDLERS) as served:
+            await still_serves(served)
+            raws = [await Raw.open(served.port) for _ in range(12)]
+            closed = [await raw.is_closed() for raw in raws[9:]]
+            assert closed == [True] * 3
+            await still_serves(served)
+            assert len(served.server.peers) == 10
+            for raw in raws:
+                await raw.close()
+
+    asyncio.run(run())
 
 
 def test_frames_begun_are_held_up_to_a_limit_in_all(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from typing import Self
 
 from mqlake.errors import MqlakeError
 from mqlake.remoting.bodies.route import BrokerData, ClusterInfo, TopicRouteData
-from mqlake.remoting.body import decode_body
+from mqlake.remoting.body import decode_answer
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.command import Body, Command, request
@@ -100,7 +100,7 @@ class Admin:
     async def cluster_info(self) -> ClusterInfo:
         """Return all brokers that are registered."""
         answer = await self.ask_names(RequestCode.GET_BROKER_CLUSTER_INFO)
-        return decode_body(ClusterInfo, answer.body)
+        return decode_answer(ClusterInfo, answer.body)
 
     async def brokers(self, cluster: str | None = None, broker: str | None = None) -> list[Broker]:
         """Return the masters of one cluster, or of all, by name.
@@ -138,7 +138,7 @@ class Admin:
         """
         header = GetRouteInfoHeader(topic=topic, accept_standard_json_only=True)
         answer = await self.ask_names(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
-        return decode_body(TopicRouteData, answer.body)
+        return decode_answer(TopicRouteData, answer.body)
 
     async def brokers_of(self, topic: str) -> list[Broker]:
         """Return the masters that have a topic, by name.

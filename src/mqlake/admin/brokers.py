@@ -9,7 +9,7 @@ from mqlake.admin.groups import QueueProgress, progress_in
 from mqlake.admin.topics import Changed
 from mqlake.remoting.bodies.route import KVTable
 from mqlake.remoting.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
-from mqlake.remoting.body import decode_body
+from mqlake.remoting.body import decode_answer
 from mqlake.remoting.codes import RequestCode
 from mqlake.remoting.headers.admin import BrokerConsumeStatsHeader
 from mqlake.store.settings import parse_properties
@@ -68,7 +68,7 @@ def _first_rate(text: str | None) -> float:
 async def status(admin: Admin, address: str) -> dict[str, str]:
     """Return what a broker says of itself, by RocketMQ's names."""
     answer = await admin.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO)
-    return decode_body(KVTable, answer.body).table
+    return decode_answer(KVTable, answer.body).table
 
 
 async def status_of(admin: Admin, broker: str) -> dict[str, str]:
@@ -132,4 +132,4 @@ async def ha_status(admin: Admin, broker: str) -> HaRuntimeInfo:
     """Return how far a broker's log and its slaves are."""
     address = (await admin.broker(broker)).address
     answer = await admin.ask(address, RequestCode.GET_BROKER_HA_STATUS)
-    return decode_body(HaRuntimeInfo, answer.body)
+    return decode_answer(HaRuntimeInfo, answer.body)

@@ -18,7 +18,7 @@ from mqlake.remoting.bodies.connections import (
 from mqlake.remoting.bodies.groups import encode_group
 from mqlake.remoting.bodies.message_queue import MessageQueue
 from mqlake.remoting.bodies.stats import ConsumeStats, OffsetWrapper
-from mqlake.remoting.body import decode_body
+from mqlake.remoting.body import decode_answer
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import (
@@ -173,7 +173,7 @@ async def connections(admin: Admin, group: str) -> Connections:
         except RemotingError as error:
             failure = error
             continue
-        found = decode_body(ConsumerConnections, answer.body)
+        found = decode_answer(ConsumerConnections, answer.body)
         for each in found.connection_set:
             members[each.client_id] = Member(
                 each.client_id, each.client_addr, each.language, each.version
@@ -202,7 +202,7 @@ async def producer_connections(admin: Admin, group: str, topic: str) -> list[Mem
     answer = await admin.ask(brokers[0].address, code, header)
     return [
         Member(each.client_id, each.client_addr, each.language, each.version)
-        for each in decode_body(ProducerConnections, answer.body).connection_set
+        for each in decode_answer(ProducerConnections, answer.body).connection_set
     ]
 
 
@@ -230,7 +230,7 @@ async def producers(admin: Admin, broker: str) -> list[ProducerMember]:
             each.version,
             each.last_update_timestamp,
         )
-        for group, members in sorted(decode_body(ProducerTable, answer.body).data.items())
+        for group, members in sorted(decode_answer(ProducerTable, answer.body).data.items())
         for each in members
     ]
 
@@ -275,5 +275,5 @@ async def config(admin: Admin, group: str) -> dict[str, dict[str, Any]]:
             if error.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
                 raise
             continue
-        found[broker.name] = decode_body(dict[str, Any], answer.body)
+        found[broker.name] = decode_answer(dict[str, Any], answer.body)
     return found

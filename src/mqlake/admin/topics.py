@@ -10,7 +10,7 @@ from mqlake.formats.topic_names import AUTO_CREATE_TOPIC, OF_GROUPS
 from mqlake.remoting.bodies.connections import GroupList
 from mqlake.remoting.bodies.route import TopicList, TopicRouteData
 from mqlake.remoting.bodies.stats import BrokerStats, TopicStats
-from mqlake.remoting.body import decode_body
+from mqlake.remoting.body import decode_answer
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.headers.admin import CreateTopicHeader, StatsHeader, TopicNameHeader
@@ -57,7 +57,7 @@ class Changed(msgspec.Struct, rename="camel"):
 async def names(admin: Admin) -> list[str]:
     """Return the names of all topics."""
     answer = await admin.ask_names(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-    return sorted(decode_body(TopicList, answer.body).topic_list)
+    return sorted(decode_answer(TopicList, answer.body).topic_list)
 
 
 class Consumed(msgspec.Struct, rename="camel"):
@@ -116,7 +116,7 @@ async def config(admin: Admin, topic: str, address: str) -> Topic:
     """Return a topic's settings on one broker."""
     header = TopicNameHeader(topic=topic)
     answer = await admin.ask(address, RequestCode.GET_TOPIC_CONFIG, header)
-    return decode_body(Topic, answer.body)
+    return decode_answer(Topic, answer.body)
 
 
 async def update(
@@ -176,7 +176,7 @@ async def groups(admin: Admin, topic: str) -> list[str]:
     for broker in await admin.brokers_of(topic):
         header = TopicNameHeader(topic=topic)
         answer = await admin.ask(broker.address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
-        found.update(decode_body(GroupList, answer.body).group_list)
+        found.update(decode_answer(GroupList, answer.body).group_list)
     return sorted(found)
 
 
@@ -212,7 +212,7 @@ async def _stats(admin: Admin, topic: str, name: str, key: str) -> tuple[float, 
             if error.code != ResponseCode.SYSTEM_ERROR:
                 raise
             continue  # nothing was counted yet
-        stats = decode_body(BrokerStats, answer.body)
+        stats = decode_answer(BrokerStats, answer.body)
         rate += stats.stats_minute.tps
         total += stats.stats_day.sum or stats.stats_hour.sum or stats.stats_minute.sum
     return rate, total

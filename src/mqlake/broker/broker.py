@@ -32,6 +32,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.header import Header
 from mqlake.remoting.headers.pull import PullHeader
 from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
+from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import Handler, RemotingServer
 from mqlake.store.message_store import MessageStore
 
@@ -119,7 +120,8 @@ class Broker:
             handlers: dict[int, Handler] = {}
             for family in FAMILIES:
                 handlers.update(family(parts).handlers())
-            self._server = RemotingServer(handlers, typed=_TYPED, runs=parts.runs)
+            limits = Limits(memory=settings.max_connection_memory)
+            self._server = RemotingServer(handlers, limits, typed=_TYPED, runs=parts.runs)
             undo.push_async_callback(self._server.stop)
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)

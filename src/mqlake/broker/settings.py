@@ -37,6 +37,8 @@ FAST_PORT_DISTANCE = 2
 """So far below `listenPort` lies the port for clients with `vipChannelEnabled`."""
 HA_PORT_DISTANCE = 1
 LAST_PORT = 0xFFFF
+_LEAST_MEMORY = 32 << 20
+"""Bytes of connections: two frames may need that."""
 
 _YEAR_2100 = 4_102_444_800_000
 QueueCount = Annotated[int, Within(1, 4096)]
@@ -161,6 +163,10 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """Longest body of an administrative request."""
     long_request_queue_capacity: Annotated[int, Within(1, 100_000)] = 1000
     """How many requests that take longer than 2 ms may wait for their turn."""
+
+    # Connections
+    max_connection_memory: Annotated[int, Within(_LEAST_MEMORY, 1 << 40)] = 192 << 20
+    """Bytes held for all connections together before the greediest are closed."""
 
     # Name servers
     register_name_server_period: Count = 30_000

@@ -21,6 +21,9 @@ from mqlake.storage.clock import Clock, SystemClock
 
 _log: Final = logging.getLogger("mqlake.namesrv")
 
+_MEMORY: Final = 64 * 1024 * 1024
+"""Bytes held for all connections: a broker in the same process has a budget of its own."""
+
 
 class NameServer:
     """Tells clients where topics are, as brokers register them.
@@ -45,7 +48,8 @@ class NameServer:
         self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
         families = BrokerRequests(state), TopicRequests(state), ConfigurationRequests(state)
         handlers = {code: h for family in families for code, h in family.handlers().items()}
-        limits = Limits(idle=state.settings.server_channel_max_idle_time_seconds)
+        idle = state.settings.server_channel_max_idle_time_seconds
+        limits = Limits(idle=idle, memory=_MEMORY)
         self._server = RemotingServer(handlers, limits)
         self._scan: asyncio.TimerHandle | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import logging
 import resource
@@ -29,6 +30,10 @@ class Failing(Protocol):
         ...
 
 
+_MMAP_THRESHOLD = -3
+"""Of glibc's `mallopt`: what is larger is mapped by itself, and unmapped when it is freed."""
+_LARGE = 128 * 1024
+
 _FORMAT = "%(asctime)s %(levelname)-7s %(message)s"
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
@@ -51,6 +56,7 @@ def serve(make: Server) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=_FORMAT)
     warnings.showwarning = _log_warning
     _allow_many_connections()
+    _give_back_memory()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_until_told(make))
@@ -72,6 +78,16 @@ def _allow_many_connections() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):  # a system that knows no such number
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _give_back_memory() -> None:
+    """Have memory for large frames and answers go back to the system once it is free.
+
+    glibc raises this bound whenever something larger is freed, up to 32 MiB. Then the memory stays
+    with the process after a flood of clients, in pieces among what is still needed.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
 def _log_warning(message: Warning | str, *_: object, **__: object) -> None:

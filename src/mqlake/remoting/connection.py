@@ -21,7 +21,7 @@ _MUCH: Final = 1 << 18
 _PART: Final = 32
 """Commands that are answered before more of what came with them is served: meanwhile the other side
 works upon the answers."""
-_LARGE: Final = 4096
+_LARGE: Final = 1 << 15
 """Bytes of answers that are written before more is served."""
 _CODE_AT: Final = 8
 """Where in a frame with a binary header the request code is."""
@@ -338,9 +338,9 @@ class Peer(asyncio.BufferedProtocol):
         self._after_part = [] if self._shared.last_read is self else None
         self._shared.last_read = self
         self._is_serving = True
-        has_more, fault, number = False, "", 0
+        has_more, fault, number, is_server = False, "", 0, self._shared.is_server
         try:
-            while not self._must_stop():
+            while self._is_open and not (self._is_choked and is_server):
                 command = next(self._incoming, None)
                 if command is None:
                     break

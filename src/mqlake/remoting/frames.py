@@ -39,6 +39,7 @@ class FrameReader:
         take_run: asked for runs, before frames are read one by one.
 
     Attributes:
+        untaken: bytes that are held until all commands in them are taken.
         begun: when the frame began that is not complete; the time that `feed` was given.
         moved: when so much of it had come last that it can be called progress.
     """
@@ -54,7 +55,7 @@ class FrameReader:
         self._take_run = take_run
         self._rest = bytearray()
         self._need = 0
-        self._untaken = 0
+        self.untaken = 0
         self.begun = self.moved = 0.0
         self._counted = 0
 
@@ -63,15 +64,10 @@ class FrameReader:
         """Bytes held of a frame that is not complete."""
         return len(self._rest)
 
-    @property
-    def untaken(self) -> int:
-        """Bytes held until all commands in them are taken."""
-        return self._untaken
-
     def clear(self) -> None:
         """Let go of what is held of a frame that is not complete."""
         self._rest = bytearray()
-        self._untaken = 0
+        self.untaken = 0
 
     def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command]:
         """Return the commands that `data` completes; keep what is left for the next call.
@@ -90,7 +86,7 @@ class FrameReader:
                 return iter(())
             data = bytes(self._rest)
             self._rest = bytearray()
-        self._untaken = len(data)
+        self.untaken = len(data)
         return self._cut(data, now)
 
     def _cut(self, data: bytes, now: float) -> Iterator[Command]:
@@ -123,7 +119,7 @@ class FrameReader:
             yield command
         else:
             self._need = _LENGTHS.size
-        self._untaken = 0
+        self.untaken = 0
         self._rest += data[at:]
         self._counted = end - at
         self.begun = self.moved = now

@@ -14,7 +14,7 @@ from mqlake.remoting.command import Command
 from mqlake.remoting.errors import FrameError
 from mqlake.remoting.header import Header
 
-MAX_LENIENT: Final = 65_536
+MAX_LENIENT: Final = 16_384
 """Longest header in bytes that is read again, more slowly, when it is no strict JSON."""
 
 _BAD_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

@@ -23,7 +23,7 @@ class Limits(NamedTuple):
     """
 
     frame: int = 16 * 1024 * 1024
-    header: int = 1024 * 1024
+    header: int = 256 * 1024
     memory: int = 192 * 1024 * 1024
     frame_time: float = 60.0
     in_flight: int = 16_384

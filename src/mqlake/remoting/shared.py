@@ -86,7 +86,7 @@ class Shared:
         """
         if self.budget.used > self.budget.limit:
             return self._full
-        return self._busy if self.turns.are_taken else self.buffer
+        return self._busy if self.turns.waiting else self.buffer
 
     def will_write(self, peer: Peer) -> None:
         """Flush a connection once this round of the loop is over."""

@@ -29,22 +29,21 @@ class Served(Protocol):
 
 
 class Turns:
-    """Who is served when."""
+    """Who is served when.
+
+    Attributes:
+        waiting: the connections that wait for a turn, in order.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: deque[Served] = deque()
+        self.waiting: deque[Served] = deque()
         self._end = 0.0
         self._is_scheduled = False
 
-    @property
-    def are_taken(self) -> bool:
-        """Whether connections wait for a turn."""
-        return bool(self._waiting)
-
     def take(self, served: Served) -> bool:
         """Serve a connection that something came in from; say whether it waits for a turn now."""
-        if not self._waiting:
+        if not self.waiting:
             now = perf_counter()
             if now - self._end > _IDLE:
                 self._end = now + ROUND
@@ -56,7 +55,7 @@ class Turns:
 
     def wait(self, served: Served) -> None:
         """Serve a connection when its turn comes."""
-        self._waiting.append(served)
+        self.waiting.append(served)
         self._schedule()
 
     def _schedule(self) -> None:
@@ -66,7 +65,7 @@ class Turns:
 
     def _next_round(self) -> None:
         self._is_scheduled = False
-        waiting, now = self._waiting, perf_counter()
+        waiting, now = self.waiting, perf_counter()
         end = self._end = now + ROUND
         while waiting and now < end:
             served = waiting.popleft()

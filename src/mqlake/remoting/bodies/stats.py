@@ -16,7 +16,7 @@ from mqlake.remoting.bodies.queue_tables import (
     read_object,
     read_queue_table,
 )
-from mqlake.remoting.body import decode_body
+from mqlake.remoting.body import decode_answer
 from mqlake.remoting.command import Body
 
 
@@ -119,7 +119,7 @@ class BrokerConsumeStats(msgspec.Struct):
             BodyError: it is no such body.
         """
         fields = read_object(data)
-        listed = decode_body(
+        listed = decode_answer(
             list[dict[str, list[dict[str, object]]]],
             fastjson.dumps(fields.get("consumeStatsList") or [], pretty=False).encode(),
         )

@@ -1,0 +1,97 @@
+"""Clients that keep the event loop busy, or take all connections that there are."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.remoting.command import Serialization, request
+from mqlake.remoting.frames import encode
+from mqlake.remoting.json_header import MAX_LENIENT
+from tests.attacks.broker_process import attacked
+from tests.attacks.raw import answers, connections, push
+from tests.attacks.test_memory import send
+from tests.broker.pull.pulls import pull_header
+from tests.remoting.messages import frame
+
+
+def tiny(number: int) -> bytes:
+    """Return requests as short as can be, which the broker has to answer all the same."""
+    asked = request(RequestCode.GET_ALL_TOPIC_CONFIG + 20_000)
+    asked.serialization = Serialization.ROCKETMQ
+    return encode(asked) * number
+
+
+def test_floods_of_tiny_requests(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack, connections(attack.port, 20, receive=1 << 20) as found:
+        for one in found:
+            one.setblocking(False)
+        data, until = tiny(5000), time.monotonic() + 3
+        while time.monotonic() < until:
+            for one in found:
+                for transfer in (lambda one=one: one.send(data), lambda one=one: one.recv(1 << 20)):
+                    try:
+                        transfer()
+                    except BlockingIOError:
+                        continue
+    attack.toll.check()
+
+
+def test_pulls_that_wait_in_line(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack:
+        for number in range(20):
+            send(attack, "Deep", b"%d" % number)
+        pulls = encode(request(RequestCode.PULL_MESSAGE, pull_header(topic="Deep"))) * 2000
+        with connections(attack.port, 10) as found:
+            for one in found:
+                assert push(one, pulls)
+            for one in found:
+                assert len(answers(one, 2000)) >= 2000
+    attack.toll.check()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{code:34,extFields:{" + b",".join(b"a%d:1" % n for n in range(1800)) + b"}}",
+        b"{code:34,x:" + b"[" * (MAX_LENIENT - 20),
+        b'{"code":34,"extFields":{' + b",".join(b'"a%d":"1"' % n for n in range(20_000)) + b"}}",
+        b'{"code":3' + b"4" * 200_000 + b"}",
+        b'{"code":34,"extFields":' + b'{"a":' * 40_000,
+    ],
+    ids=["fastjson", "deep fastjson", "many fields", "a huge number", "deep"],
+)
+def test_headers_that_take_long(tmp_path: Path, header: bytes) -> None:
+    with attacked(tmp_path) as attack, connections(attack.port, 10) as found:
+        for one in found:
+            push(one, frame(header) * 3)
+        attack.probe.settle()
+    attack.toll.check()
+
+
+@pytest.mark.parametrize("size", [15_000, 400_000])
+def test_bodies_that_are_no_strict_json(tmp_path: Path, size: int) -> None:
+    body = b"{clientID:'x',producerDataSet:[],a:[" + b"1," * (size // 2) + b"1]}"
+    with attacked(tmp_path) as attack, connections(attack.port, 5) as found:
+        for one in found:
+            assert push(one, encode(request(RequestCode.HEART_BEAT, None, body)) * 3)
+        codes = {answer.code for one in found for answer in answers(one, 3)}
+        assert codes == {ResponseCode.SUCCESS if size < MAX_LENIENT else ResponseCode.SYSTEM_ERROR}
+    attack.toll.check()
+
+
+def test_connections_come_and_go(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        with attacked(tmp_path) as attack:
+            for _ in range(2):
+                with connections(attack.port, 1500):
+                    pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    attack.toll.check()

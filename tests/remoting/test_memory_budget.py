@@ -1,0 +1,93 @@
+"""The memory budget by itself: who is held back, who is evicted, who is spared."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mqlake.remoting.memory_budget import GRACE, MemoryBudget
+from tests.remoting.serving import until
+
+LIMIT = 10_000_000
+
+
+class Holder:
+    """A connection of which only the size counts, and since when it stands still."""
+
+    def __init__(self, since: float, holders: set[Holder]) -> None:
+        self.held = self.size = 0
+        self.since = since
+        self.is_held_back = False
+        self._holders = holders
+        holders.add(self)
+
+    def measure(self) -> int:
+        return self.size
+
+    def greed(self, now: float, grace: float) -> float:
+        age = now - self.since
+        return 0.0 if age < grace else self.size * age**3
+
+    def hold_back(self) -> None:
+        self.is_held_back = True
+
+    def go_on(self) -> None:
+        self.is_held_back = False
+
+    def evict(self, reason: str) -> None:
+        assert f"{self.size} bytes" in reason
+        self.size = 0
+
+    def grow(self, budget: MemoryBudget, size: int) -> None:
+        self.size += size
+        budget.hold(self, self.size)
+
+
+def test_the_one_that_stands_still_goes_and_the_one_that_moves_goes_on() -> None:
+    async def run() -> None:
+        loop, holders = asyncio.get_running_loop(), set[Holder]()
+        budget = MemoryBudget(LIMIT, loop, holders)
+        old = [Holder(loop.time() - 5, holders) for _ in range(4)]
+        for one in old:
+            one.grow(budget, 2_000_000)
+        new = Holder(loop.time(), holders)
+        small = Holder(loop.time(), holders)
+        new.grow(budget, 2_000_001)
+        small.grow(budget, 1000)
+        assert (new.is_held_back, small.is_held_back) == (True, False)
+        await until(lambda: not new.is_held_back)
+        assert (new.size, small.size) == (2_000_001, 1000)
+        assert sorted(one.size for one in old) == [0, 0, 2_000_000, 2_000_000]
+        assert budget.used == sum(one.size for one in holders)
+
+    asyncio.run(run())
+
+
+def test_the_largest_of_those_that_stand_still_goes_first() -> None:
+    async def run() -> None:
+        loop, holders = asyncio.get_running_loop(), set[Holder]()
+        budget = MemoryBudget(LIMIT, loop, holders)
+        since = loop.time() - 5
+        large, *others = [Holder(since, holders) for _ in range(8)]
+        for one in others:
+            one.grow(budget, 1_000_000)
+        large.grow(budget, 3_500_000)
+        await until(lambda: not large.size)
+        assert all(one.size for one in others)
+
+    asyncio.run(run())
+
+
+def test_nothing_is_spared_for_long_and_the_budget_is_hardly_exceeded() -> None:
+    async def run() -> None:
+        loop, holders = asyncio.get_running_loop(), set[Holder]()
+        budget = MemoryBudget(LIMIT, loop, holders)
+        begin = loop.time()
+        moving = [Holder(begin + 1e9 * GRACE, holders) for _ in range(30)]
+        for one in moving:
+            one.greed = lambda now, grace, one=one: 0.0 if grace else float(one.size)
+            one.grow(budget, 1_000_000)
+            assert budget.used <= LIMIT * 5 / 4
+        await until(lambda: budget.used <= LIMIT)
+        await until(lambda: not any(one.is_held_back for one in moving if one.size))
+
+    asyncio.run(run())
