@@ -21,6 +21,8 @@ _MUCH: Final = 1 << 18
 _PART: Final = 32
 """Commands that are answered before more of what came with them is served: meanwhile the other side
 works upon the answers."""
+_UNTIMED: Final = 4
+"""Commands after which it is looked whether a turn is over."""
 _LARGE: Final = 1 << 15
 """Bytes of answers that are written before more is served."""
 _CODE_AT: Final = 8
@@ -65,6 +67,7 @@ class Peer(asyncio.BufferedProtocol):
         self._serve = serve
         self._shared = shared
         self._limits = shared.limits
+        self._room = shared.room
         take_run = self._take_run if shared.runs else None
         self._reader = FrameReader(shared.limits, shared.decode_json, take_run)
         self._incoming: Iterator[Command] = iter(())
@@ -288,7 +291,7 @@ class Peer(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Return where the next bytes go: all connections share one buffer."""
-        return self._shared.room()
+        return self._room()
 
     def buffer_updated(self, nbytes: int) -> None:
         data = bytes(self._shared.buffer[:nbytes])
@@ -351,7 +354,7 @@ class Peer(asyncio.BufferedProtocol):
                 number += 1
                 if not number % _PART or self._out_size > _LARGE:
                     self._end_part()
-                if perf_counter() >= until:
+                if not number % _UNTIMED and perf_counter() >= until:
                     has_more = True
                     break
         except FrameError as error:

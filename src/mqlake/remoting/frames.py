@@ -27,6 +27,9 @@ _BETWEEN_RUNS: Final = 8
 _PROGRESS: Final = 65_536
 """Bytes of a frame that are progress: a byte now and then is none."""
 
+_LARGE: Final = 5 << 20
+"""Bytes of a frame in which no runs are looked for."""
+
 TakeRun = Callable[[bytes, int], int]
 """Serves whole frames with binary headers of a run in some data, from a position on; returns the
 position behind them, or the same one."""
@@ -84,20 +87,23 @@ class FrameReader:
                 if size - self._counted >= _PROGRESS:
                     self.moved, self._counted = now, size
                 return iter(())
-            data = bytes(self._rest)
-            self._rest = bytearray()
+            whole, self._rest = self._rest, bytearray()
+            self.untaken = size
+            # The frame is copied once only if it is large: that takes milliseconds.
+            return self._cut(bytes(whole) if size < _LARGE else memoryview(whole), now)
         self.untaken = len(data)
         return self._cut(data, now)
 
-    def _cut(self, data: bytes, now: float) -> Iterator[Command]:
+    def _cut(self, data: bytes | memoryview, now: float) -> Iterator[Command]:
         at, end = 0, len(data)
+        take_run = self._take_run
         one_by_one = 0
         while end - at >= _LENGTHS.size:
             length, header_length = _LENGTHS.unpack_from(data, at)
             kind = header_length >> 24
             header_length &= _LENGTH_OF_HEADER
             if header_length + 4 > length or length > self._limits.frame:
-                raise FrameError(self._reason(data[at : at + 4], length, header_length))
+                raise FrameError(self._reason(bytes(data[at : at + 4]), length, header_length))
             if header_length > self._limits.header:
                 raise FrameError(
                     f"a header of {header_length} bytes, the limit is {self._limits.header}"
@@ -107,14 +113,14 @@ class FrameReader:
             if following > end:
                 self._need = following - at
                 break
-            if at >= one_by_one and kind == _BINARY and self._take_run:
-                run_end = self._take_run(data, at)
+            if at >= one_by_one and kind == _BINARY and take_run and isinstance(data, bytes):
+                run_end = take_run(data, at)
                 if run_end > at:
                     at = run_end
                     continue
                 one_by_one = at + _BETWEEN_RUNS * length
-            command = self._decode(kind, data[header_at:body_at])
-            command.body = data[body_at:following]
+            command = self._decode(kind, bytes(data[header_at:body_at]))
+            command.body = bytes(data[body_at:following])
             at = following
             yield command
         else:
