@@ -24,7 +24,7 @@ from tests.programs.processes import BrokerProcess
 
 MEMORY = 512 << 20
 """Bytes that a broker may have in memory under any attack."""
-STALL = 0.1
+STALL = 0.25
 """Seconds for which nothing may hold its event loop."""
 
 _SETTINGS = {

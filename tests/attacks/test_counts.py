@@ -116,7 +116,7 @@ def test_files_of_a_store_that_state_two_billion_queues(tmp_path: Path) -> None:
     attack.toll.check()
 
 
-@pytest.mark.parametrize("most", [1000, 20_000])
+@pytest.mark.parametrize("most", [1000, 30_000])
 def test_heartbeats_of_twenty_thousand_groups(tmp_path: Path, most: int) -> None:
     """They are refused, or where the setting allows them, taken a slice at a time."""
     with attacked(tmp_path, maxGroupsPerHeartbeat=most, maxHeartbeatSize=8 << 20) as attack:

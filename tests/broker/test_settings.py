@@ -90,5 +90,5 @@ def test_a_commit_log_where_rocketmq_has_it() -> None:
 
 
 def test_the_memory_of_connections_has_a_least_value() -> None:
-    with pytest.raises(StoreError, match="setting maxConnectionMemory: 1000 is below 33554432"):
+    with pytest.raises(StoreError, match="maxConnectionMemory: 1000 is not allowed: use 33554432"):
         make_broker_settings({"maxConnectionMemory": 1000})

@@ -9,6 +9,7 @@ from typing import Any
 
 from mqlake.formats import index_file, record
 from mqlake.formats.index_file import HEADER_SIZE, SLOT_SIZE
+from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.record import Fault
 from tests.golden import store
 from tests.hostile.cases import Case
@@ -168,7 +169,7 @@ def to_version_2(data: bytearray, topic_at: int) -> None:
 def hostile_properties(dice: random.Random) -> tuple[bytes, str]:
     """Return properties that are slow or odd to take apart; say what they are."""
     if dice.random() < 0.3:
-        return odd_properties(dice, of_system=dice.random() < 0.3), "odd"
+        return odd_properties(dice, MAX_LENGTH - 1, of_system=dice.random() < 0.3), "odd"
     many = dice.choice((3, 40, 2000))
     return dice.choice(
         (

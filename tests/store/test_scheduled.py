@@ -42,7 +42,7 @@ class Delayed(LiveParts):
             self.log,
             self.queues,
             self.config.delay_offsets,
-            Redelivery(self.put_as_is, self.config.topics),
+            Redelivery(self.put_as_is, self.put_as_is, self.config.topics),
             self.settings,
             self.time,
         )
@@ -292,7 +292,7 @@ def test_a_clock_that_went_back_delivers_at_once(live: Delayed) -> None:
         live.log,
         live.queues,
         live.config.delay_offsets,
-        Redelivery(live.put_as_is, live.config.topics),
+        Redelivery(live.put_as_is, live.put_as_is, live.config.topics),
         live.settings,
         earlier,
     )

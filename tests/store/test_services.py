@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from mqlake.errors import DiskError, FormatError
+from mqlake.errors import DiskError, FormatError, SyncError
 from mqlake.store.services import FIRST_PAUSE, LONGEST_PAUSE, Job, Service, Services, SetAside
 from tests.crash.clock import ManualClock
 
@@ -110,15 +110,27 @@ def test_a_job_that_fails_is_its_services_failure(job: Waiting) -> None:
     assert service.failure is None
 
 
-def test_a_disk_that_fails_a_job_is_not_the_services_affair() -> None:
+def test_a_sync_that_fails_is_not_the_services_affair() -> None:
     clock = ManualClock(0)
-    service = Service(10, Counted(Waiting(run=DiskError("gone"))).__call__, "sync")
+    service = Service(10, Counted(Waiting(run=SyncError("gone"))).__call__, "sync")
     services = Services(clock, [service])
     clock.forward(10)
     job = services.due()
     assert job is not None
-    with pytest.raises(DiskError):
+    with pytest.raises(SyncError):
         job.run()
+
+
+def test_a_disk_that_refuses_something_else_is_the_services_failure() -> None:
+    clock = ManualClock(0)
+    service = Service(10, Counted(Waiting(run=DiskError("full"))).__call__, "persist")
+    services = Services(clock, [service])
+    clock.forward(10)
+    job = services.due()
+    assert job is not None
+    job.run()
+    job.done()
+    assert (service.failures, service.failure) == (1, "DiskError: full")
 
 
 def test_one_that_is_always_due_leaves_the_others_their_turn() -> None:

@@ -53,7 +53,7 @@ class Transacting(LiveParts):
             self.queues,
             self.config,
             self.put_as_is,
-            Redelivery(self.put_as_is, self.config.topics),
+            Redelivery(self.put_as_is, self.put_as_is, self.config.topics),
             lambda message: self.put_as_is(schedule.apply(message)),
             self.settings,
             self.time,

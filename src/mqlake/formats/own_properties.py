@@ -1,4 +1,4 @@
-"""Properties that brokers and clients add to a message after it was accepted.
+"""Properties that brokers add to messages they have accepted (docs/formats/properties.md).
 
 A message is put again when it is due, committed, checked, given back or popped again. Each time
 some of these properties are added; a record holds 32767 bytes of properties. The room that they

@@ -1,4 +1,4 @@
-"""Change some properties of a message and keep the bytes of all others.
+"""Change some properties, and keep the bytes of all others (docs/formats/properties.md).
 
 Properties that are decoded and encoded again may be longer than before: each malformed byte becomes
 the three bytes of U+FFFD. What is put again is therefore edited as bytes.

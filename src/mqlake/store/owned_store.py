@@ -106,7 +106,9 @@ class OwnedStore:
         self._appender = Appender(self.log, self.offsets, settings, clock)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
-        self.redelivery = again = Redelivery(self._appender.put_again, self.config.topics)
+        self.redelivery = again = Redelivery(
+            self._appender.put_again, self._appender.put_again_without_crc, self.config.topics
+        )
         self.scheduled = ScheduledMessages(
             self.log, self.queues, self.config.delay_offsets, again, settings, clock
         )

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import DiskError
-from mqlake.formats import record, sys_flag
+from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.record_crc import BACKWARDS as _CRC_BACKWARDS
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import (
@@ -35,6 +35,7 @@ _HEADS = tuple(zip(record.HEADS_BEHIND_SIZE, record.HEAD_SIZES, strict=True))
 _SIZE, _LENGTH = Struct(">i"), Struct(">H")
 _LENGTH_SIZE = _LENGTH.size
 _CRC_MASK = record.CRC_MASK
+_NUL = b"\0"
 _OK = PutStatus.PUT_OK
 _UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _NOT_APPENDING = -1
@@ -83,7 +84,7 @@ class Appender:
     def put(self, message: Message) -> PutResult:
         """Append one message."""
         try:
-            return self._put(message)
+            return self._put(message, self._checks.crc_size)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
             return _answer(error, message)
         finally:
@@ -91,8 +92,21 @@ class Appender:
 
     def put_again(self, message: Message) -> PutResult:
         """Append a message that was accepted before, maybe with a larger `maxMessageSize`."""
+        return self._put_again(message, self._checks.crc_size)
+
+    def put_again_without_crc(self, message: Message) -> PutResult:
+        """Append one that leaves no room for the record CRC, as a store without it accepted it.
+
+        A message with a NUL byte where the CRC would be is refused: it would count as torn.
+        """
+        if _NUL in (message.encoded_properties or b"")[-record_crc.SIZE :]:
+            reason = "the properties leave no room for the record CRC, and end in NUL bytes"
+            return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason=reason)
+        return self._put_again(message, 0)
+
+    def _put_again(self, message: Message, crc_size: int) -> PutResult:
         try:
-            return self._put(message, is_again=True)
+            return self._put(message, crc_size, is_again=True)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
             return _answer(error, message)
         finally:
@@ -150,13 +164,12 @@ class Appender:
         finally:
             self._since = _NOT_APPENDING
 
-    def _put(self, message: Message, *, is_again: bool = False) -> PutResult:
+    def _put(self, message: Message, crc_size: int, *, is_again: bool = False) -> PutResult:
         checks, body, flags = self._checks, message.body, message.sys_flag
         queue = topic, queue_id = message.topic, message.queue_id
         if checks.refusal is not None or queue_id < 0:
             self._topic(topic, queue_id)
         magic, topic_data = checks.topic(topic)
-        crc_size = checks.crc_size
         properties = encode_properties(message, crc_size)
         length = len(properties) + crc_size
         born_host, host_bits = checks.sender(message.born_host)

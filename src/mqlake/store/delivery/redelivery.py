@@ -64,10 +64,12 @@ class Redelivery:
     Args:
         append: appends a message as it is, whatever its properties ask for, and whatever
             `maxMessageSize` is now.
+        append_without_crc: does the same for one that leaves no room for the record CRC.
     """
 
-    def __init__(self, append: Put, topics: TopicTable) -> None:
-        self._append, self._topics = append, topics
+    def __init__(self, append: Put, append_without_crc: Put, topics: TopicTable) -> None:
+        self._append, self._append_without_crc = append, append_without_crc
+        self._topics = topics
         self.set_aside = 0
 
     def put(self, message: Message) -> PutResult:
@@ -75,11 +77,14 @@ class Redelivery:
         result = self._append(message)
         if not is_permanent(result):
             return result
-        for shorter in _shorter(message):
-            again = self._append(shorter)
+        shortest = message
+        for shortest in _shorter(message):
+            again = self._append(shortest)
             if not is_permanent(again):
                 return again
-        return result
+        # RocketMQ, or an older mqlake, filled the whole record with the user's properties.
+        bare = self._append_without_crc(shortest)
+        return result if is_permanent(bare) else bare
 
     def settle(self, message: Message | None, source: Stored, why: str = "") -> bool:
         """Put a message, or set aside the one that it was made of if it can never be put.
