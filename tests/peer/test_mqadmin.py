@@ -29,6 +29,7 @@ SETTINGS: dict[str, object] = {
     "maxHashSlotNum": 10_000,
     "maxIndexNum": 40_000,
     "enablePropertyFilter": "true",
+    "enabledAppendPropCRC": "false",
 }
 
 

@@ -28,6 +28,7 @@ from tests.spark.servers import Cluster, cluster, quick_start
 from tests.spark.source.rows import as_recorded, in_order
 from tests.spark.source.truth import comparable, expected_rows
 from tests.spark.test_cluster import SMALL
+from tests.store.record_crcs import without_crc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -202,7 +203,13 @@ def test_sink(
         writer = frame.write.format("rocketmq").mode("append")
         writer.option("mappedFileSizeCommitLog", SIZE // 4).save(str(tmp_path / name))
         return [
-            (one.physical_offset, one.topic, one.queue_id, one.queue_offset, one.properties)
+            (
+                one.physical_offset,
+                one.topic,
+                one.queue_id,
+                one.queue_offset,
+                without_crc(one.properties),
+            )
             for one in read_log(tmp_path / name)
         ]
 

@@ -65,7 +65,6 @@ class RuntimeAdmin:
             "commitLogMinOffset": log.min_offset,
             "commitLogMaxOffset": log.end,
             "dispatchBehindBytes": log.end - self._core.dispatcher.position,
-            "messagesSetAside": self._core.redelivery.set_aside,
             "dispatchMaxBuffer": 0,
             "earliestMessageTimeStamp": first.store_timestamp if first else -1,
             "remainHowManyDataToFlush": readable_size(log.end - log.flushed),
@@ -118,17 +117,22 @@ class RuntimeAdmin:
         }
 
     def _services(self) -> dict[str, object]:
-        """Return how often each service failed, and why those do that fail now."""
+        """Return what went wrong; nothing if all is well, so that tools see what RocketMQ shows.
+
+        How often each service failed, why it fails now, what was set aside, why nothing is taken.
+        """
         core = self._core
-        facts: dict[str, object] = {"failures_dispatch": core.dispatch_failures}
+        facts: dict[str, object] = {
+            "failures_dispatch": core.dispatch_failures,
+            "messagesSetAside": core.redelivery.set_aside,
+            "notWritable": core.not_writable,
+        }
         for service in (*core.services, *self._parts.repeating):
             facts[f"failures_{service.name}"] = service.failures
-            if service.failure is not None:
-                facts[f"failure_{service.name}"] = service.failure
+            facts[f"failure_{service.name}"] = service.failure
             if service.set_aside is not None:
                 facts[f"setAside_{service.name}"] = service.set_aside.count
-        reason = core.not_writable
-        return facts if reason is None else {**facts, "notWritable": reason}
+        return {name: fact for name, fact in facts.items() if fact}
 
     def _timers(self) -> dict[str, object]:
         names = ("timerReadBehind", "timerOffsetBehind", "timerCongestNum")
