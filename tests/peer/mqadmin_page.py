@@ -36,7 +36,8 @@ has the everyday ones without a JVM.
 """
 
 _TAIL = """
-A value that a setting cannot have is refused, and changes nothing ([broker-settings.md](broker-settings.md)).
+A value that a setting cannot have is refused, and changes nothing
+([broker-settings.md](broker-settings.md)).
 Settings that are changed with `updateBrokerConfig` hold until the broker stops; `broker.conf` is
 not written. Those that take effect at a start only (names, ports, file sizes, `flushDiskType`) are
 refused.
