@@ -128,3 +128,19 @@ def test_the_property_counts_against_the_limit() -> None:
     for properties in (longest * b"a", (longest + 1) * b"\x02"):
         with pytest.raises(FormatError):
             record.encode(topic="T", body=b"", properties=properties, append_crc=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", True),
+        (b"note\x01x" * 4, True),
+        (b"note\x01" + b"x" * 20 + b"\0" * 20 + b"x" * 20, True),
+        (b"note\x01\0" + b"x" * 19, False),
+        (b"note\x01" + b"x" * 40 + b"\0", False),
+        # The end of a property whose name only ends in this one's.
+        (b"X" + record_crc.encode(7), False),
+    ],
+)
+def test_properties_without_a_checksum_that_do_not_look_torn(data: bytes, expected: bool) -> None:
+    assert record_crc.may_be_left_out(data) is expected

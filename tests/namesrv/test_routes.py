@@ -265,3 +265,23 @@ def test_the_tables_agree_whatever_happens(steps: list[tuple[str, Place, int]]) 
         assert on_topics <= brokers.by_name.keys()
         addresses = {a for data in brokers.by_name.values() for a in data.broker_addrs.values()}
         assert addresses <= {key.address for key in brokers.live}
+
+
+@pytest.mark.parametrize("steps", range(9))
+@pytest.mark.parametrize("is_lost_first", [True, False])
+def test_a_broker_that_registers_again_is_not_forgotten_with_its_last_connection(
+    steps: int, *, is_lost_first: bool
+) -> None:
+    """Both are done a slice at a time, and begin in either order."""
+    routes, names = Routes(), ("T", "U", "V", "W")
+    register(routes, *names, connection="old")
+    losing = routes.lose("old")
+    again = routes.register(registration(*names, version=2, connection="new"), SETTINGS, 1)
+    jobs = [losing, again] if is_lost_first else [again, losing]
+    for _ in range(steps):
+        next(jobs[0], None)
+    while jobs:
+        jobs = [job for job in reversed(jobs) if next(job, "ended") != "ended"]
+
+    assert queues(routes, "T") == queues(routes, "W") == {"a": (4, 6)}
+    assert [live.connection for live in routes.brokers.live.values()] == ["new"]

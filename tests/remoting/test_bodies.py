@@ -102,3 +102,15 @@ def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for data in (b"x", zlib.compress(bytes(100))[:-5]):
         with pytest.raises(BodyError, match="the compressed body"):
             finish(decode_register(data, compressed=True))
+
+
+def test_a_registration_with_a_static_topic_as_fastjson_writes_it() -> None:
+    """It is long, and the integer keys of one map stand without quotes."""
+    topics = {f"T{number}": Topic(f"T{number}", 4, 4, 6) for number in range(1000)}
+    topics["odd"] = Topic("odd", 4, 4, 6, attributes={"+message.type": 'x,1:{2:"'})
+    mapping = TopicQueueMappingInfo("T1", total_queues=2, bname="a", curr_id_map={0: 1, 1: 7})
+    body = RegisterBody(TopicConfigs(topics, DataVersion(5, 1, 1), {"T1": mapping}), [])
+    data = body.encode().replace(b'{"0":1,"1":7}', b"{0:1,1:7}")
+    assert len(data) > 100_000
+    assert b"{0:1,1:7}" in data
+    assert finish(decode_register(data, compressed=False)) == body

@@ -138,11 +138,11 @@ def test_a_connection_that_is_closed() -> None:
 
 def test_too_many() -> None:
     async def main() -> None:
-        many, one = slices(40), peer()
+        many, one = slices(2 * OF_ONE), peer()
         results = [many.serve(one, work(3)) for _ in range(OF_ONE)]
         with pytest.raises(RemotingError, match="of this connection"):
             many.serve(one, work(3))
-        results += [many.serve(peer(), work(3)) for _ in range(40 - OF_ONE)]
+        results += [many.serve(peer(), work(3)) for _ in range(OF_ONE)]
         with pytest.raises(RemotingError, match="theSetting"):
             many.serve(peer(), work(3))
         await asyncio.gather(*(value(result) for result in results))

@@ -68,6 +68,15 @@ def missing_separator(data: Buffer) -> bytes:
     return _END if data and data[-1] != SEPARATOR else b""
 
 
+def may_be_left_out(data: Buffer) -> bool:
+    """Say whether a record with these properties is taken for whole without a CRC.
+
+    It is not where recovery looks for one, if a byte in its place is zero or looks like another.
+    """
+    tail = bytes(data[-SIZE:])
+    return b"\0" not in tail and stated(tail) is None
+
+
 def stated(tail: Buffer) -> int | None:
     """Return the CRC that a record's properties end with.
 

@@ -6,7 +6,8 @@ Upstream: `RouteInfoManager`. Does no I/O; whoever calls says what time it is, i
 from __future__ import annotations
 
 import logging
-from typing import Final, NamedTuple
+from collections import deque
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -29,6 +30,7 @@ from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.slices import Job
 
+T = TypeVar("T")
 _log: Final = logging.getLogger("mqlake.namesrv")
 
 LONGEST_TOPIC: Final = 255
@@ -65,6 +67,22 @@ class Routes:
     def __init__(self) -> None:
         self.brokers = BrokerTable()
         self.topics = TopicTable()
+        self._changes: deque[object] = deque()
+
+    def _alone(self, change: Job[T]) -> Job[T]:
+        """Do a job that changes routes once those that began before it have ended.
+
+        Otherwise a broker that registers again would be forgotten by the job that forgets its last
+        connection.
+        """
+        ticket = object()
+        self._changes.append(ticket)
+        try:
+            while self._changes[0] is not ticket:
+                yield
+            return (yield from change)
+        finally:
+            self._changes.remove(ticket)
 
     def register(
         self, new: Registration, settings: NamesrvSettings, now: int
@@ -76,6 +94,11 @@ class Routes:
         Raises:
             RemotingError: there would be too many brokers or topics, or a name is too long.
         """
+        return self._alone(self._register(new, settings, now))
+
+    def _register(
+        self, new: Registration, settings: NamesrvSettings, now: int
+    ) -> Job[Master | None]:
         place, topics = new.place, new.body.topic_config_serialize_wrapper
         yield from self._check(new, settings)
         key, name, broker_id = place
@@ -159,6 +182,9 @@ class Routes:
 
     def unregister(self, place: Place) -> Job[None]:
         """Forget a broker, and its topics if it was the last one of its name."""
+        return self._alone(self._unregister(place))
+
+    def _unregister(self, place: Place) -> Job[None]:
         _log.info("broker %s is gone: %s", place.name, place.key.address)
         if self.brokers.remove(place):
             yield from self.topics.forget_broker(place.name)
@@ -169,10 +195,16 @@ class Routes:
 
     def lose(self, connection: object) -> Job[None]:
         """Forget the brokers whose connection is closed."""
+        return self._alone(self._lose(connection))
+
+    def _lose(self, connection: object) -> Job[None]:
         yield from self._forget(self.brokers.on_connection(connection), connection)
 
     def expire(self, now: int) -> Job[list[LiveBroker]]:
         """Forget the brokers that were silent for too long; return them."""
+        return self._alone(self._expire(now))
+
+    def _expire(self, now: int) -> Job[list[LiveBroker]]:
         keys = self.brokers.silent(now)
         expired = [self.brokers.live[key] for key in keys]
         for key, live in zip(keys, expired, strict=True):
@@ -245,7 +277,7 @@ class Routes:
             if connection is not None and (live is None or live.connection is not connection):
                 continue
             while (place := self.brokers.place_of(key)) is not None:
-                yield from self.unregister(place)
+                yield from self._unregister(place)
             self.brokers.live.pop(key, None)
 
     def _forget_if_empty(self, place: Place) -> None:

@@ -61,7 +61,7 @@ class Dispatcher:
             if request.flag & ONEWAY:
                 peer.in_flight += 1
                 peer.bodies += len(request.body)
-            task = asyncio.ensure_future(_finish(peer, request, answer))
+            task = asyncio.ensure_future(_finish(peer, request, answer, len(request.body)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -73,14 +73,16 @@ class Dispatcher:
             task.cancel()
 
 
-async def _finish(peer: Peer, request: Command, coroutine: Coroutine[Any, Any, Answer]) -> None:
+async def _finish(
+    peer: Peer, request: Command, coroutine: Coroutine[Any, Any, Answer], body: int
+) -> None:
     try:
         answer = await coroutine
     except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
         answer = _failed(peer, request, error)
     if request.is_oneway:
         peer.in_flight -= 1
-        peer.bodies -= len(request.body)
+        peer.bodies -= body  # the request may have lost its body since
     elif answer is not None:
         peer.answer(request, answer)
 

@@ -26,7 +26,7 @@ TURN: Final = 0.002
 """Seconds that one job gets before the next one has its turn."""
 AT_ONCE: Final = 4
 """Long requests that are worked on by turns: what a job has done so far is in memory."""
-OF_ONE: Final = 16
+OF_ONE: Final = 256
 """Long requests of one connection that may wait."""
 BODIES: Final = 64 << 20
 """Bytes of the bodies of all requests that wait."""

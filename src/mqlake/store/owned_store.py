@@ -327,10 +327,15 @@ class OwnedStore:
         Once what is returned has run, nothing derives the queues again after a crash.
 
         Raises:
+            SyncError: the disk failed; the store takes no more messages.
             DiskError: the disk refused something; the same call completes it.
         """
         self.tick()
-        self.queues.remove_topic(topic)
+        try:
+            self.queues.remove_topic(topic)
+        except SyncError as error:
+            self.fail(error)
+            raise
         self.reads.forget()
         self.offsets.remove_topic(topic)
         self.config.consumer_offsets.remove_topic(topic)
@@ -355,7 +360,7 @@ class OwnedStore:
 
         parts = [self.log.unsynced(), self.queues.pending_sync(), self.index.pending_sync()]
         upto = reached(self.dispatcher, self.index)
-        return PendingCheckpoint(parts, self._checkpoint, upto, note)
+        return PendingCheckpoint(parts, self._checkpoint, upto, self._checkpoint.next_turn(), note)
 
     # By the clock
 
@@ -463,6 +468,7 @@ class PendingCheckpoint:
     parts: Sequence[PendingSync]
     file: CheckpointFile
     reached: Reached
+    turn: int
     note: Callable[[], None]
 
     def run(self) -> None:
@@ -473,7 +479,7 @@ class PendingCheckpoint:
         """
         for part in self.parts:
             part.run()
-        self.file.write(self.reached)
+        self.file.write(self.reached, self.turn)
 
     def done(self) -> None:
         """Note in the store's thread that all of it is durable."""

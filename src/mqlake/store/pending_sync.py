@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from mqlake.errors import DiskError
+from mqlake.errors import DiskError, SyncError
 from mqlake.storage.protocol import OwnedDirectory
 
 T = TypeVar("T")
@@ -95,4 +95,5 @@ def _for_each(sync: Callable[[T], None], things: Sequence[T]) -> None:
         for thing in things:
             run(thing)
     if failures:
-        raise failures[0]
+        # Any other failure may pass: it must not hide one that is final.
+        raise next((each for each in failures if isinstance(each, SyncError)), failures[0])

@@ -5,6 +5,10 @@ Upstream: `AckMessageProcessor`, `ChangeInvisibleTimeProcessor`.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
+from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
@@ -14,7 +18,6 @@ from mqlake.broker.pop.receipts import Receipt, check_receipt, parse_receipt
 from mqlake.broker.pop.retry_topics import marked
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.remoting.bodies.pop import BatchAck, BatchAcks
-from mqlake.remoting.body import decode_body
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, response
 from mqlake.remoting.connection import Peer
@@ -24,6 +27,7 @@ from mqlake.remoting.headers.pop import (
     ChangeInvisibleTimeAnswerHeader,
     ChangeInvisibleTimeHeader,
 )
+from mqlake.remoting.slices import Job
 
 _MOST_BITS = 1 << 16
 _NO_MESSAGE = ResponseCode.NO_MESSAGE
@@ -65,13 +69,21 @@ class Acknowledging:
             self._acknowledge(key, receipt, [header.offset])
         return response(request)
 
-    def acknowledge_batch(self, peer: Peer, request: Command) -> Command:
+    def acknowledge_batch(
+        self, peer: Peer, request: Command
+    ) -> Command | Coroutine[Any, Any, Command]:
         """Note that messages of several pops were consumed."""
-        acks = decode_body(BatchAcks, request.body).acks if request.body else []
+        settings = self._parts.settings
+        acks = admin_body(BatchAcks, request, settings).acks if request.body else []
         if not acks:
             raise RemotingError(_NO_MESSAGE, "no acknowledgements")
+        job = self._acknowledge_all(peer, request, acks)
+        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+
+    def _acknowledge_all(self, peer: Peer, request: Command, acks: list[BatchAck]) -> Job[Command]:
         for ack in acks:
             self._acknowledge_one(peer, ack)
+            yield
         return response(request)
 
     def _acknowledge_one(self, peer: Peer, ack: BatchAck) -> None:

@@ -15,7 +15,7 @@ from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.reading import Reading, Taken, Wanted
 from mqlake.broker.pop.retry_topics import retry_topic, retry_topic_fault, retry_topics
-from mqlake.broker.pop.waiting import Waiting
+from mqlake.broker.pop.waiting import ALL_QUEUES, Waiting
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.remoting.codes import ResponseCode
 from mqlake.remoting.command import Command, response
@@ -67,6 +67,7 @@ class PopRequests:
             return self._answer(request, header, taken, ResponseCode.POLLING_FULL)
         if min(left, header.poll_time) <= 0:
             return self._answer(request, header, taken, ResponseCode.POLLING_TIMEOUT)
+        peer.drop_body(request)
         waits = _WaitingPop(self, peer, request.bare(), header)
         self._waiting.add(name, group, queue_id, waits, min(left, header.poll_time))
         return None
@@ -196,7 +197,7 @@ class PopRequests:
             raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, reason)
         if not topic.perm & PERM_READ:
             raise RemotingError(_FORBIDDEN, f"the topic[{name}] peeking message is forbidden")
-        if queue_id >= topic.read_queue_nums:
+        if not ALL_QUEUES <= queue_id < topic.read_queue_nums:
             reason = (
                 f"queueId[{queue_id}] is illegal, topic:[{name}] topicConfig.readQueueNums:"
                 f"[{topic.read_queue_nums}] consumer:[{peer.address}]"
@@ -235,6 +236,7 @@ class PopRequests:
         if is_full or min(left, header.poll_time) <= 0:
             fields = NotificationAnswerHeader(has_msg=False, polling_full=is_full)
             return response(request, header=fields)
+        peer.drop_body(request)
         waits = _WaitingNotification(self, peer, request.bare(), header)
         self._waiting.add(name, group, queue_id, waits, min(left, header.poll_time))
         return None

@@ -162,12 +162,13 @@ class Waiting:
             yield
 
     def _try_again(self, waiter: _Waiter) -> bool:
-        """Let a request try; one that fails does not keep the others waiting."""
+        """Let a request try; one that fails gives up, and does not keep the others waiting."""
         try:
             return waiter.what.try_again()
-        except Exception:  # noqa: BLE001 (see above; it is answered when its time is up)
+        except Exception:  # noqa: BLE001 (see above)
             _log.exception("%s: a request that waits failed", waiter.peer.address)
-            return False
+            waiter.what.give_up()
+            return True
 
     def _over(self, waiter: _Waiter) -> None:
         self._remove(waiter)

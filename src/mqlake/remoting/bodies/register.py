@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from typing import Final
@@ -22,6 +23,10 @@ MAX_INFLATED: Final = 64 * 1024 * 1024
 MAX_LENIENT: Final = 65_536
 """Longest part of a body in bytes that may be other than strict JSON."""
 _AT_ONCE: Final = 1 << 20
+_MOST_QUOTED: Final = 1 << 20
+"""Longest body in bytes whose integer keys are put in quotes: that takes about 40 ms."""
+_INTEGER_KEY: Final = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|([{,])(-?[0-9]+):', re.DOTALL)
+"""A text, which is left as it is, or an integer key."""
 
 _INT: Final = struct.Struct(">i")
 
@@ -92,9 +97,10 @@ def decode_register(data: Body, *, compressed: bool) -> Job[RegisterBody]:
         return RegisterBody()
     if compressed:
         return (yield from _Parts((yield from _inflate(data))).read())
-    try:
-        raw = _decode_raw(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    raw = _raw(data)
+    if raw is None and len(data) <= _MOST_QUOTED:
+        raw = _raw(_with_quoted_keys(bytes(data)))
+    if raw is None:
         # What fastjson takes, or says what is wrong.
         return decode_body(RegisterBody, data, MAX_LENIENT)
     yield
@@ -111,6 +117,22 @@ def decode_register(data: Body, *, compressed: bool) -> Job[RegisterBody]:
     return RegisterBody(
         TopicConfigs(table, versions[0], mappings, versions[1]), raw.filter_server_list
     )
+
+
+def _raw(data: Body) -> _RawBody | None:
+    try:
+        return _decode_raw(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _with_quoted_keys(data: bytes) -> bytes:
+    """Put integer keys in quotes: fastjson writes those of a static topic's queues without."""
+    return _INTEGER_KEY.sub(lambda found: found[0] if found[1] is None else _quoted(found), data)
+
+
+def _quoted(found: re.Match[bytes]) -> bytes:
+    return b'%b"%b":' % (found[1], found[2])
 
 
 def _inflate(data: Body) -> Job[bytes]:

@@ -35,7 +35,6 @@ _HEADS = tuple(zip(record.HEADS_BEHIND_SIZE, record.HEAD_SIZES, strict=True))
 _SIZE, _LENGTH = Struct(">i"), Struct(">H")
 _LENGTH_SIZE = _LENGTH.size
 _CRC_MASK = record.CRC_MASK
-_NUL = b"\0"
 _OK = PutStatus.PUT_OK
 _UNQUEUED_BIT = sys_flag.TRANSACTION_PREPARED & sys_flag.TRANSACTION_ROLLBACK
 _NOT_APPENDING = -1
@@ -58,6 +57,7 @@ class Appender:
         self._checks = AppendChecks(settings, log.largest_record)
         self._many = ManyRecords(log, offsets, self._checks)
         self._since = _NOT_APPENDING
+        self._forces_crc = settings.force_verify_prop_crc
 
     def shut_down(self, reason: str = "the store is shut down") -> None:
         """Take no more messages, for this reason."""
@@ -97,10 +97,11 @@ class Appender:
     def put_again_without_crc(self, message: Message) -> PutResult:
         """Append one that leaves no room for the record CRC, as a store without it accepted it.
 
-        A message with a NUL byte where the CRC would be is refused: it would count as torn.
+        One that recovery would take for torn without its CRC is refused.
         """
-        if _NUL in (message.encoded_properties or b"")[-record_crc.SIZE :]:
-            reason = "the properties leave no room for the record CRC, and end in NUL bytes"
+        properties = message.encoded_properties or b""
+        if self._forces_crc or not record_crc.may_be_left_out(properties):
+            reason = "the properties leave no room for the record CRC, which recovery asks for"
             return PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED, reason=reason)
         return self._put_again(message, 0)
 

@@ -122,7 +122,7 @@ class ManyRecords:
             [QueueRoute(queue_offset, topic.magic, topic.data)], [sender.host, store_host]
         )
         self._log.make_room(total)
-        written = self._write(drafts, 0, routes, now)
+        written = self._write(drafts, 0, routes, now, most=total)
         assert written == count
         self._table[queue] = queue_offset + count
         offsets = rows["physical_offset"].tolist()
@@ -194,14 +194,24 @@ class ManyRecords:
         return drafts, total
 
     def _write(
-        self, drafts: Drafts, first: int, routes: Routes, now: int, *, whole: bool = False
+        self,
+        drafts: Drafts,
+        first: int,
+        routes: Routes,
+        now: int,
+        *,
+        whole: bool = False,
+        most: int | None = None,
     ) -> int:
         """Write drafts from row `first` on into the current file; return the row that is next.
 
-        Where `whole` is set, none is written unless all surely fit.
+        Args:
+            whole: none is written unless all surely fit.
+            most: bytes that the records take, if that is known.
         """
         log, count = self._log, len(drafts.rows)
-        most = len(drafts.source) + (count - first) * _MOST_BESIDES
+        if most is None:
+            most = len(drafts.source) + (count - first) * _MOST_BESIDES
         room = 0
         with suppress(DiskError):  # what is put one by one says why
             room = log.room_for(most)

@@ -59,7 +59,6 @@ class ConfigFile(Generic[C]):
         is_counted = self.known.data_version != DataVersion()
         now = clock.milliseconds()
         self.version = self.known.data_version if is_counted else DataVersion(timestamp=now)
-        self.failure: DiskError | None = None
         self._changes = self._written = 0
 
     @property
@@ -95,7 +94,6 @@ class ConfigFile(Generic[C]):
             return fastjson.dumps(dict(sorted(fields.items()))).encode("utf-8", "replace")
 
         def done(failure: DiskError | None) -> None:
-            self.failure = failure
             if failure is None:
                 self.fields = fields
                 self._has_good_file, self._written = True, changes
@@ -110,7 +108,7 @@ class ConfigWrite:
     `encode` returns it; it is called by `run`, and may take long.
 
     Made in the store's thread; `run` in any thread; `done` in the store's thread again. A disk that
-    refuses the file raises nothing: the table still counts as changed, and the next write tries
+    refuses the file is told by `done`: the table still counts as changed, and the next write tries
     again, on a file of its own.
     """
 
@@ -130,8 +128,14 @@ class ConfigWrite:
             self.failure = error
 
     def done(self) -> None:
-        """Note whether it was written."""
+        """Note whether it was written.
+
+        Raises:
+            DiskError: the system refused it; the old content is still there.
+        """
         self.note(self.failure)
+        if self.failure is not None:
+            raise self.failure
 
     def complete(self) -> None:
         """Do all steps here.
@@ -141,8 +145,6 @@ class ConfigWrite:
         """
         self.run()
         self.done()
-        if self.failure is not None:
-            raise self.failure
 
 
 def _load(directory: Directory, path: str, kind: type[C]) -> tuple[C, Fields, bool] | None:

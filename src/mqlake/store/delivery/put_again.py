@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -46,17 +45,16 @@ def read_stored(data: bytes | memoryview) -> Stored | None:
 
 
 def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
-    """Return what a queue entry points to, None if that is not a good record, or it is gone.
+    """Return what a queue entry points to, None if that is not a good record, or retention took it.
 
     Raises:
-        DiskError: the log cannot be read now; the message must not be given up for that.
+        DiskError: the log cannot be read now, or somebody moved a file of it away; the message must
+            not be given up for that.
     """
     try:
         stored = read_stored(log.read(entry.physical_offset, entry.size))
-    except DiskError as error:
-        if error.errno != errno.ENOENT:
-            raise
-        return None
+    except DiskError:
+        raise
     except StoreError:
         return None
     is_there = stored is not None and stored.record.physical_offset == entry.physical_offset

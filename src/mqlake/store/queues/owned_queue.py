@@ -152,9 +152,21 @@ class OwnedQueue:
         return data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]
 
     def entry(self, queue_offset: int) -> QueueEntry | None:
-        """Return what is at the place of a queue offset, None where no file has it."""
+        """Return what is at the place of a queue offset, None if no file has it.
+
+        Raises:
+            StoreError: somebody removed the file that has it.
+        """
         data = self._read_from_file(queue_offset, queue_offset + 1) if queue_offset >= 0 else None
-        return QueueEntry(*ENTRY.unpack(data)) if data else None
+        if data:
+            return QueueEntry(*ENTRY.unpack(data))
+        at = queue_offset * ENTRY_SIZE
+        if at - at % self._files.file_size in self.bases:
+            raise StoreError(
+                f"{self.path}: the file with queue offset {queue_offset} was removed while it was"
+                " in use; restore it and start again"
+            )
+        return None
 
     def min_offset(self, min_physical_offset: int) -> int:
         """Return the first queue offset whose record lies at or behind a physical offset.

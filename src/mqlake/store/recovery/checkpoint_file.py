@@ -5,6 +5,7 @@ Upstream: `StoreCheckpoint`.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import NamedTuple
 
 from mqlake.errors import FormatError
@@ -61,6 +62,8 @@ class CheckpointFile:
         self.checksummed: Checksummed | None = None
         self.dialect = Dialect.V5_5
         self.position = 0
+        self._last_turn = self._written_turn = 0
+        self._writing = Lock()
         self._directory = directory
         # What the file holds, as far as that is known.
         self._data = read_file(directory, CHECKPOINT_NAME, checkpoint.SIZE) or b""
@@ -72,12 +75,29 @@ class CheckpointFile:
         except FormatError:
             self._data, self._is_whole = b"", False
 
-    def write(self, reached: Reached, *, is_clean_stop: bool = False) -> None:
+    def next_turn(self) -> int:
+        """Return the turn of a write that is to be made of what the store has reached now."""
+        self._last_turn += 1
+        return self._last_turn
+
+    def write(
+        self, reached: Reached, turn: int | None = None, *, is_clean_stop: bool = False
+    ) -> None:
         """Say how far the store is. Returns once that is on the disk; all it says must be.
+
+        May be called in several threads: what has an earlier turn than what was written is older,
+        and not written.
 
         Raises:
             DiskError: the disk failed.
         """
+        turn = self.next_turn() if turn is None else turn
+        with self._writing:
+            if turn > self._written_turn:
+                self._write_reached(reached, is_clean_stop=is_clean_stop)
+                self._written_turn = turn
+
+    def _write_reached(self, reached: Reached, *, is_clean_stop: bool) -> None:
         fields = self._fields(reached, is_clean_stop=is_clean_stop)
         checksummed = self.checksummed
         if is_clean_stop and checksummed is not None:
