@@ -56,7 +56,7 @@ def test_a_toll_that_is_too_high_fails() -> None:
     good = Toll(0.01, 0.01, 1 << 28, 1 << 28, 1 << 28, Service(10, 0.1, []))
     good.check()
     for bad in (
-        good._replace(stall=0.2),
+        good._replace(stall=0.3),
         good._replace(peak=1 << 30),
         good._replace(service=Service(10, 0.1, ["lost"])),
         good._replace(service=Service(0, 0.0, [])),
