@@ -72,6 +72,16 @@ def test_dialect_by_index(dialect: Dialect) -> None:
         assert reader.dialect is Dialect.V4_9
 
 
+def test_offsets_of_the_only_record_tell_no_dialect() -> None:
+    """They are 0 in every release's checkpoint."""
+    files = {**make(1).log_files(), "checkpoint": checkpoint.encode(Checkpoint(1, 1))}
+    with StoreReader.open(MemoryDirectory(files)) as reader:
+        assert reader.inspect().detected_by == "assumption"
+    files["timerwheel/x"] = b""
+    with StoreReader.open(MemoryDirectory(files)) as reader:
+        assert reader.dialect is Dialect.V5_3
+
+
 @pytest.mark.parametrize(
     ("known", "more", "expected"),
     [

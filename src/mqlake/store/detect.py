@@ -47,10 +47,10 @@ def detect(
     for file in reversed(index.files):
         has_tags = _indexes_tags(log, file)
         if has_tags is not None:
-            older = _by_checkpoint(checkpoint) or Dialect.V5_3
+            older = _by_checkpoint(log, checkpoint) or Dialect.V5_3
             other = Dialect.V5_3 if older is Dialect.V5_5 else older
             return Detected(Dialect.V5_5 if has_tags else other, "index entries")
-    if (dialect := _by_checkpoint(checkpoint)) is not None:
+    if (dialect := _by_checkpoint(log, checkpoint)) is not None:
         return Detected(dialect, "checkpoint")
     for dialect, traces in _TRACES:
         if any(directory.exists(path) for path in traces):
@@ -58,13 +58,20 @@ def detect(
     return Detected(Dialect.V5_5, _ASSUMPTION)
 
 
-def _by_checkpoint(checkpoint: Checkpoint | None) -> Dialect | None:
+def _by_checkpoint(log: CommitLog, checkpoint: Checkpoint | None) -> Dialect | None:
     if checkpoint is None or not any(checkpoint):
         return None
     if checkpoint.logics_physical_offset:
         return Dialect.V5_5
-    is_5x = checkpoint.master_flushed_offset or checkpoint.confirm_physical_offset
-    return Dialect.V5_3 if is_5x else Dialect.V4_9
+    if checkpoint.master_flushed_offset or checkpoint.confirm_physical_offset:
+        return Dialect.V5_3
+    # Offsets of 0 are those of a release that writes none, or those of the log's only record.
+    return None if _has_one_record(log) else Dialect.V4_9
+
+
+def _has_one_record(log: CommitLog) -> bool:
+    first = log.record(0)
+    return first is not None and log.record(first.size) is None
 
 
 def _indexes_tags(log: CommitLog, file: IndexFile) -> bool | None:
