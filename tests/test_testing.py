@@ -10,11 +10,11 @@ import pytest
 
 from mqlake.broker.broker import Broker
 from mqlake.errors import MqlakeError, StoreError
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.namesrv import GetRouteInfoHeader
 from mqlake.testing import RunningBroker
 from mqlake.testing import broker as run_broker
 from mqlake.testing.fixtures import broker  # noqa: F401 (a fixture)

@@ -15,11 +15,11 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mqlake.remoting.binary_header import LANGUAGES
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import LANGUAGE, VERSION, Serialization, request
-from mqlake.remoting.frames import encode
-from mqlake.remoting.headers.send import SendMessageHeaderV2
+from mqlake.protocol.binary_header import LANGUAGES
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import LANGUAGE, VERSION, Serialization, request
+from mqlake.protocol.frames import encode
+from mqlake.protocol.headers.send import SendMessageHeaderV2
 
 _CHUNK = 1 << 18
 SUCCESS = {

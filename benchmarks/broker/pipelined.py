@@ -9,12 +9,12 @@ from benchmarks.bench import Bench, remove, say
 from benchmarks.broker.load import QUEUES, Load, run
 from benchmarks.broker.sides import MqlakeBroker, cpu_seconds
 from benchmarks.results import Bar, Section, Series
-from mqlake.remoting.bodies.route import KVTable
-from mqlake.remoting.body import decode_body
+from mqlake.protocol.bodies.route import KVTable
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Serialization, request
+from mqlake.protocol.header import Header
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Serialization, request
-from mqlake.remoting.header import Header
 
 SECONDS = 10.0
 WANTED = 80_000

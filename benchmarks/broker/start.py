@@ -13,7 +13,7 @@ from benchmarks.broker import sides
 from benchmarks.broker.load import SUCCESS, Load, frames
 from benchmarks.broker.sides import Side, whole_resident
 from benchmarks.results import Bar, Section, Series
-from mqlake.remoting.command import Serialization
+from mqlake.protocol.command import Serialization
 
 METHOD = """\
 From the start of the process, on a directory that is not there yet, to the first send that is

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import asynccontextmanager
 
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.frames import FrameReader, encode
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.frames import encode
+from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.attacks.broker_process import Attack
 from tests.broker.running import PATIENCE

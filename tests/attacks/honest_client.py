@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from mqlake.errors import MqlakeError
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import PATIENCE, to
 

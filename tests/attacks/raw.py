@@ -6,8 +6,8 @@ import socket
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
-from mqlake.remoting.command import Command
-from mqlake.remoting.frames import FrameReader
+from mqlake.protocol.command import Command
+from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 
 

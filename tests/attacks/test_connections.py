@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Serialization, request
-from mqlake.remoting.frames import encode
-from mqlake.remoting.json_header import MAX_LENIENT
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Serialization, request
+from mqlake.protocol.frames import encode
+from mqlake.protocol.json_header import MAX_LENIENT
 from tests.attacks.broker_process import attacked
 from tests.attacks.raw import answers, connections, push
 from tests.attacks.test_memory import send
 from tests.broker.pull.pulls import pull_header
-from tests.remoting.messages import frame
+from tests.protocol.messages import frame
 
 
 def tiny(number: int) -> bytes:

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.remoting.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.headers.admin import (
+from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.admin import (
     BrokerConsumeStatsHeader,
     ConsumeStatsHeader,
     ResetOffsetHeader,
     TopicGroupHeader,
     TopicNameHeader,
 )
-from mqlake.remoting.headers.offsets import UpdateConsumerOffsetHeader
+from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import attackers
 from tests.broker.admin.asking import wanted

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.frames import encode
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
+from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.frames import encode
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
-from mqlake.remoting.headers.send import SendMessageResponseHeader
 from tests.attacks.broker_process import Attack, attacked
 from tests.attacks.raw import answers, connections, push
 from tests.broker.pull.pulls import pull_header, pulled

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.headers.pop import NotificationHeader, PopHeader
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.pop import NotificationHeader, PopHeader
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.attacks.broker_process import attacked
 from tests.attacks.flood import Attacker, attackers
 from tests.broker.pull.pulls import pull_header

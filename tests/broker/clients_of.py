@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mqlake.remoting.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
-from mqlake.remoting.body import encode_body
+from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request, response
+from mqlake.protocol.header import Header
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request, response
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.header import Header
 from tests.broker.running import Running
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.header import Header
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command, request
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.header import Header
 from tests.broker.running import PATIENCE, Running
 
 

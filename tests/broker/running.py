@@ -11,11 +11,11 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
 from mqlake.formats.record import Record
 from mqlake.programs.ports import free_port
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.header import Header
-from mqlake.remoting.headers.send import SendMessageHeaderV2
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 20,

@@ -11,13 +11,13 @@ import pytest
 from mqlake.broker.topics import MOST_QUEUES
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
-from mqlake.remoting.bodies.locks import LockQueues
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.admin import ConsumerConnectionsHeader, ConsumeStatsHeader
-from mqlake.remoting.headers.offsets import UpdateConsumerOffsetHeader
+from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
+from mqlake.protocol.bodies.locks import LockQueues
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import ConsumerConnectionsHeader, ConsumeStatsHeader
+from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.pull.pulls import fill, pull, start_pull
 from tests.broker.running import Running, running, to

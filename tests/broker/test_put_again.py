@@ -18,16 +18,16 @@ from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.properties import MAX_LENGTH, decode_properties
 from mqlake.formats.record import Record
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.headers.send import SendBackHeader, SendMessageResponseHeader
-from mqlake.remoting.headers.transactions import EndTransactionHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.send import SendBackHeader, SendMessageResponseHeader
+from mqlake.protocol.headers.transactions import EndTransactionHeader
 from mqlake.store.append.message import Message
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, Popped, header, pop
 from tests.broker.running import Running, running, to
+from tests.broker.send import random_runs as runs
 from tests.broker.send.test_runs import ask, warm
-from tests.remoting import runs
-from tests.remoting.messages import SEND_FIELDS
+from tests.protocol.messages import SEND_FIELDS
 
 ASIDE = "rmq_sys_UNDELIVERABLE"
 FAST = {

@@ -14,13 +14,13 @@ from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.ports import free_port
-from mqlake.remoting.bodies.route import TopicRouteData
-from mqlake.remoting.body import decode_body
+from mqlake.protocol.bodies.route import TopicRouteData
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.namesrv import GetRouteInfoHeader, PutKVConfigHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import request
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.headers.namesrv import GetRouteInfoHeader, PutKVConfigHeader
 from tests.broker.running import PATIENCE, running, to
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from mqlake.broker.stats import GROUP_GET, LOOK, TOPIC_PUT, Stats
-from mqlake.remoting.bodies.stats import BrokerStats
+from mqlake.protocol.bodies.stats import BrokerStats
 from tests.remoting.finishing import finish
 
 DAY = 24 * 3600

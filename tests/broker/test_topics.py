@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from mqlake.remoting.codes import ResponseCode
+from mqlake.protocol.codes import ResponseCode
 from tests.broker.running import running, to
 
 

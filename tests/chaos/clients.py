@@ -6,11 +6,11 @@ import asyncio
 import logging
 
 from mqlake.errors import MqlakeError
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
+from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import request
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
-from mqlake.remoting.headers.send import SendMessageResponseHeader
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import to
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.frames import encode
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.frames import encode
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.broker.pull.pulls import pull_header, pulled
 from tests.broker.running import PATIENCE, to
 from tests.chaos.clients import Consumer, Producer, check

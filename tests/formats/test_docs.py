@@ -28,7 +28,7 @@ from mqlake.formats import (
     record,
     sys_flag,
 )
-from mqlake.remoting.frames import FrameReader
+from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.formats.golden_log import record_bytes
 from tests.formats.hex_blocks import PAGES, ROOT, HexBlock, hex_blocks
@@ -171,7 +171,7 @@ def test_example_bytes_mean_what_the_page_says(page: str) -> None:
 @pytest.mark.parametrize("page", PAGE_NAMES)
 def test_page_and_module_name_each_other(page: str) -> None:
     text = (PAGES / page).read_text(encoding="utf-8")
-    pattern = r"^Modules?: `(src/mqlake/(?:formats|remoting)/[\w./]+)`\.$"
+    pattern = r"^Modules?: `(src/mqlake/(?:formats|protocol)/[\w./]+)`\.$"
     named = re.search(pattern, text, re.MULTILINE)
     assert named
     module = ROOT / named[1]

@@ -9,9 +9,9 @@ import pytest
 from mqlake.formats.config.topics import Topic
 from mqlake.namesrv.routes import Routes
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.remoting.bodies.route import TopicQueueMappingInfo
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.bodies.route import TopicQueueMappingInfo
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.errors import RemotingError
 from tests.namesrv.test_name_server import running
 from tests.namesrv.test_routes import place, registration
 from tests.remoting.finishing import finish

@@ -15,19 +15,19 @@ import pytest
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import Topic
 from mqlake.namesrv.name_server import NameServer
-from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs
-from mqlake.remoting.bodies.route import (
+from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs
+from mqlake.protocol.bodies.route import (
     BrokerMemberGroupBody,
     ClusterInfo,
     QueueData,
     TopicRouteData,
 )
-from mqlake.remoting.body import decode_body, encode_body
+from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.namesrv import RegisterBrokerHeader
 from tests.remoting.serving import until
 
 BROKER = {"brokerName": "a", "brokerAddr": "h:1", "clusterName": "c", "brokerId": "0"}

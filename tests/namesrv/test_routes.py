@@ -11,8 +11,8 @@ from mqlake.formats.config.topics import Topic
 from mqlake.namesrv.broker_table import HEARTBEAT_TIMEOUT, BrokerKey, Place
 from mqlake.namesrv.routes import Master, Registration, Routes
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs
-from mqlake.remoting.bodies.route import QueueData, TopicQueueMappingInfo
+from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs
+from mqlake.protocol.bodies.route import QueueData, TopicQueueMappingInfo
 from tests.remoting.finishing import finish
 
 SETTINGS = NamesrvSettings()

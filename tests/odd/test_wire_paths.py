@@ -15,9 +15,9 @@ import pytest
 
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import request
-from mqlake.remoting.headers.send import SendBackHeader, SendMessageResponseHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.send import SendBackHeader, SendMessageResponseHeader
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.put_again import read_entry
 from tests.broker.pop.popping import GROUP, TOPIC, Popped, header, read

@@ -12,8 +12,8 @@ from mqlake.admin.admin import Admin
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
 from tests.peer.rocketmq_cluster import Cluster

@@ -16,10 +16,10 @@ from mqlake.errors import MqlakeError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.routes import Routes
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.remoting.bodies.route import TopicRouteData
+from mqlake.protocol.bodies.route import TopicRouteData
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import request
 from tests.chaos.proxy import Proxy, Way
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients

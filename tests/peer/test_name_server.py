@@ -18,11 +18,11 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.formats import fastjson
 from mqlake.namesrv.name_server import NameServer
 from mqlake.programs.ports import free_port
-from mqlake.remoting.bodies.route import BrokerData, ClusterInfo, TopicRouteData
-from mqlake.remoting.body import decode_body
+from mqlake.protocol.bodies.route import BrokerData, ClusterInfo, TopicRouteData
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import request
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import Clients
 from tests.peer.rocketmq_cluster import Cluster

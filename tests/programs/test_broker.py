@@ -14,12 +14,12 @@ from mqlake.broker.settings import make_broker_settings
 from mqlake.errors import MqlakeError
 from mqlake.formats.record import Record
 from mqlake.programs.broker import BrokerProgram
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
+from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import request
 from mqlake.remoting.errors import ConnectionFailedError
-from mqlake.remoting.headers.namesrv import GetRouteInfoHeader
-from mqlake.remoting.headers.send import SendMessageResponseHeader
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.programs.processes import BrokerProcess
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from mqlake.errors import MqlakeError
 from mqlake.programs.ports import free_port
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.namesrv import PutKVConfigHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import request
-from mqlake.remoting.headers.namesrv import PutKVConfigHeader
 from tests.broker.running import PATIENCE
 
 COMMAND = (sys.executable, "-m", "mqlake", "namesrv")

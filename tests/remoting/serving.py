@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
+from mqlake.protocol.command import Command
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.command import Command
 from mqlake.remoting.dispatch import Handler
-from mqlake.remoting.frames import FrameReader
+from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import RemotingServer
 

@@ -9,14 +9,14 @@ import time
 
 import pytest
 
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, Serialization, request, response
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command, Serialization, request, response
+from mqlake.protocol.frames import encode
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError
-from mqlake.remoting.frames import encode
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
-from tests.remoting.messages import frame, json_header
+from tests.protocol.messages import frame, json_header
 from tests.remoting.serving import Raw, Served, serving, until
 
 ECHO, PARK, LARGE = 1, 2, 3

@@ -8,12 +8,13 @@ import logging
 import pytest
 
 from mqlake.errors import MqlakeError
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, Serialization, oneway, request, response
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, Serialization, oneway, request, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.frames import encode
+from mqlake.protocol.header import Header, Int32
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import ConnectionFailedError, RemotingError, RequestTimeoutError
-from mqlake.remoting.frames import encode
-from mqlake.remoting.header import Header, Int32
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.server import RemotingServer
 from tests.remoting.serving import Raw, serving, until
 

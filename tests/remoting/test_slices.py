@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.slices import AT_ONCE, OF_ONE, ROUND, TURN, Job, Slices
 
 T = TypeVar("T")

@@ -78,7 +78,7 @@ def die(_: int) -> None:
 
 def compiled_here(numbers: tuple[int, int]) -> tuple[int, str, str]:
     """Compile a kernel and call it; say where the package and the kernel's cache lie."""
-    from mqlake.dispatch.compiled import jit
+    from mqlake.kernels import jit
 
     total = jit.kernel(add)(*numbers)
     return total, str(Path(jit.__file__).parents[2]), str(jit._CACHE)

@@ -27,7 +27,7 @@ def package(tmp_path: Path) -> Path:
     source = Path(mqlake.__file__).parent
     copy = tmp_path / "copy" / "mqlake"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "dispatch" / "compiled" / "__pycache__").touch()
+    (copy / "kernels" / "__pycache__").touch()
     return copy
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Self
 
 from mqlake.errors import MqlakeError
-from mqlake.remoting.bodies.route import BrokerData, ClusterInfo, TopicRouteData
-from mqlake.remoting.body import decode_answer
+from mqlake.protocol.bodies.route import BrokerData, ClusterInfo, TopicRouteData
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Body, Command, request
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Body, Command, request
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
-from mqlake.remoting.header import Header
-from mqlake.remoting.headers.namesrv import GetRouteInfoHeader
 
 MASTER = 0
 TIMEOUT = 10.0

@@ -7,11 +7,11 @@ import msgspec
 from mqlake.admin.admin import Admin, Broker
 from mqlake.admin.groups import QueueProgress, progress_in
 from mqlake.admin.topics import Changed
-from mqlake.remoting.bodies.route import KVTable
-from mqlake.remoting.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
-from mqlake.remoting.body import decode_answer
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.headers.admin import BrokerConsumeStatsHeader
+from mqlake.protocol.bodies.route import KVTable
+from mqlake.protocol.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader
 from mqlake.store.settings import parse_properties
 
 

@@ -10,18 +10,18 @@ from mqlake.admin.admin import Admin
 from mqlake.admin.topics import Changed, names
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.topic_names import RETRY_PREFIX
-from mqlake.remoting.bodies.connections import (
+from mqlake.protocol.bodies.connections import (
     ConsumerConnections,
     ProducerConnections,
     ProducerTable,
 )
-from mqlake.remoting.bodies.groups import encode_group
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.stats import ConsumeStats, OffsetWrapper
-from mqlake.remoting.body import decode_answer
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import (
+from mqlake.protocol.bodies.groups import encode_group
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.stats import ConsumeStats, OffsetWrapper
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import (
     ConsumerConnectionsHeader,
     ConsumeStatsHeader,
     DeleteGroupHeader,

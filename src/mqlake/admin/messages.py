@@ -13,13 +13,14 @@ from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT, encode_pairs
 from mqlake.formats.record import Record
 from mqlake.formats.topic_names import AUTO_CREATE_TOPIC
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Body
-from mqlake.remoting.errors import ConnectionFailedError, RemotingError
-from mqlake.remoting.headers.offsets import OffsetHeader, SearchOffsetHeader
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
-from mqlake.remoting.headers.query import QueryMessageHeader, ViewMessageHeader
-from mqlake.remoting.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Body
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.offsets import OffsetHeader, SearchOffsetHeader
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
+from mqlake.protocol.headers.query import QueryMessageHeader, ViewMessageHeader
+from mqlake.protocol.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
+from mqlake.remoting.errors import ConnectionFailedError
 
 _GROUP = "TOOLS_CONSUMER"
 _PRODUCERS = "TOOLS_PRODUCER"

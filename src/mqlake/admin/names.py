@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mqlake.admin.admin import Admin
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.headers.namesrv import (
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.namesrv import (
     AddWritePermResponseHeader,
     BrokerNameHeader,
     GetKVConfigResponseHeader,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from mqlake.admin.admin import Admin
-from mqlake.remoting.bodies.stats import ResetOffsets
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.headers.admin import CloneOffsetHeader, ResetOffsetHeader
+from mqlake.protocol.bodies.stats import ResetOffsets
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.admin import CloneOffsetHeader, ResetOffsetHeader
 
 TO_THE_END = -1
 

@@ -7,14 +7,14 @@ import msgspec
 from mqlake.admin.admin import Admin
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.topic_names import AUTO_CREATE_TOPIC, OF_GROUPS
-from mqlake.remoting.bodies.connections import GroupList
-from mqlake.remoting.bodies.route import TopicList, TopicRouteData
-from mqlake.remoting.bodies.stats import BrokerStats, TopicStats
-from mqlake.remoting.body import decode_answer
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import CreateTopicHeader, StatsHeader, TopicNameHeader
-from mqlake.remoting.headers.namesrv import DeleteTopicInNamesrvHeader
+from mqlake.protocol.bodies.connections import GroupList
+from mqlake.protocol.bodies.route import TopicList, TopicRouteData
+from mqlake.protocol.bodies.stats import BrokerStats, TopicStats
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import CreateTopicHeader, StatsHeader, TopicNameHeader
+from mqlake.protocol.headers.namesrv import DeleteTopicInNamesrvHeader
 
 
 class QueueStatus(msgspec.Struct, rename="camel"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from mqlake.remoting.body import decode_body
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
 
 T = TypeVar("T")
 

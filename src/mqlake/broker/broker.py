@@ -27,11 +27,11 @@ from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.errors import StoreError
-from mqlake.remoting.codes import RequestCode
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.pull import PullHeader
+from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.header import Header
-from mqlake.remoting.headers.pull import PullHeader
-from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.server import Handler, RemotingServer
 from mqlake.store.message_store import MessageStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 
 BUSY = ResponseCode.SERVICE_NOT_AVAILABLE
 """RocketMQ says SYSTEM_BUSY, upon which its clients of 4.9 give up; upon this all send again."""

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mqlake.broker import naming
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.topics import MOST_QUEUES
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol import naming
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.store.config.config_entries import GroupTable
 
 _log = logging.getLogger(__name__)

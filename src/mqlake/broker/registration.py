@@ -14,18 +14,18 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.topics import READ_WRITE, Topics
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.bodies.register import TopicConfigs, body_crc
-from mqlake.remoting.bodies.route import TopicRouteData
-from mqlake.remoting.body import decode_body, encode_body
-from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.headers.namesrv import (
+from mqlake.protocol.bodies.register import TopicConfigs, body_crc
+from mqlake.protocol.bodies.route import TopicRouteData
+from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.namesrv import (
     GetRouteInfoHeader,
     RegisterBrokerHeader,
     UnregisterBrokerHeader,
 )
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job, Slices
 
 _SHORTEST, _LONGEST = 10.0, 60.0

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from mqlake.broker.times import Times
-from mqlake.remoting.bodies.stats import BrokerStats, StatsItem
+from mqlake.protocol.bodies.stats import BrokerStats, StatsItem
 from mqlake.remoting.slices import Job
 
 TOPIC_PUT: Final = "TOPIC_PUT_NUMS"

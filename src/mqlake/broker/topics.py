@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from mqlake.broker import naming
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.formats.topic_names import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
+from mqlake.protocol import naming
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.store.config.config_entries import TopicTable
-from mqlake.store.delivery.topics import HALF_TOPIC, OP_TOPIC, TIMER_TOPIC
 
 READ_WRITE = PERM_READ | PERM_WRITE
 UNIT = 1

@@ -6,7 +6,6 @@ check each access.
 
 from __future__ import annotations
 
-import os
 from typing import Protocol
 
 from mqlake.dispatch.answers import Followed, Found, Heads, MessageColumns, Walk
@@ -15,7 +14,7 @@ from mqlake.dispatch.columns import KeyColumns, RecordColumns
 from mqlake.dispatch.drafts import Drafts, Routes, Rows
 from mqlake.dispatch.queue_read import Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
-from mqlake.errors import MqlakeError
+from mqlake.kernels.choice import checked, chosen
 
 
 class Kernel(Protocol):
@@ -207,26 +206,19 @@ class Kernel(Protocol):
 
 def is_compiled() -> bool:
     """Say whether the compiled kernels are those that `load` returns."""
-    return _chosen() == "compiled"
-
-
-def _chosen() -> str:
-    return os.environ.get("MQLAKE_KERNEL") or "compiled"
+    return chosen() in (None, "compiled")
 
 
 def load(name: str | None = None) -> Kernel:
-    """Return the kernels called `name`: "compiled" (the default) or "reference".
+    """Return the kernels called `name`, without a name those that MQLAKE_KERNEL chooses.
 
     Raises:
         MqlakeError: there are no such kernels.
     """
-    name = name or _chosen()
-    if name == "compiled":
-        from mqlake.dispatch.compiled import calls
-
-        return calls
-    if name == "reference":
+    if (checked(name) if name else chosen()) == "reference":
         from mqlake.dispatch import reference
 
         return reference
-    raise MqlakeError(f'no kernels called {name!r}; MQLAKE_KERNEL is "compiled" or "reference"')
+    from mqlake.dispatch.compiled import calls
+
+    return calls

@@ -1,9 +1,11 @@
 """Names of topics that have a meaning (docs/formats/config.md).
 
-Upstream: `TopicValidator`, `MixAll`.
+Upstream: `TopicValidator`, `MixAll`, `TimerMessageStore`.
 """
 
 from __future__ import annotations
+
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 
 RETRY_PREFIX = "%RETRY%"
 """Before the name of a group: what it gave back."""
@@ -20,3 +22,10 @@ CHECKPOINT_TOPIC = "CHECKPOINT_TOPIC"
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 UNDELIVERABLE_TOPIC = "rmq_sys_UNDELIVERABLE"
 """Messages that were accepted and can never be put where they belong (mqlake's own)."""
+
+TIMER_TOPIC = "rmq_sys_wheel_timer"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+DISCARDED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+WAITING = frozenset((SCHEDULE_TOPIC, TIMER_TOPIC, HALF_TOPIC, OP_TOPIC))
+"""Topics in which messages wait for their delivery: only the store itself puts messages there."""

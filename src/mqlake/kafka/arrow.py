@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mqlake.dispatch.compiled.values import are_text, copy_spans
 from mqlake.formats import java_string
 from mqlake.formats.kafka.batch import MAGIC_V0, TIMESTAMP_TYPE
 from mqlake.kafka.compiled.headers import header_spans
 from mqlake.kafka.record_scan import Records
+from mqlake.kernels.values import are_text, copy_spans
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 

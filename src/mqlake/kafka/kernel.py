@@ -6,11 +6,10 @@ has done before the kernels would be loaded.
 
 from __future__ import annotations
 
-import os
 import sys
 
-from mqlake.errors import MqlakeError
 from mqlake.kafka.batch_walk import BatchWalk
+from mqlake.kernels.choice import chosen
 from mqlake.storage.protocol import ReadableFile
 
 _KERNELS = "mqlake.kafka.compiled.batches"
@@ -35,13 +34,8 @@ def is_compiled(file: ReadableFile, start: int = 0) -> bool:
     Raises:
         MqlakeError: MQLAKE_KERNEL names no kernels.
     """
-    name = os.environ.get("MQLAKE_KERNEL")
-    if name:
-        if name not in ("compiled", "reference"):
-            raise MqlakeError(
-                f'no kernels called {name!r}; MQLAKE_KERNEL is "compiled" or "reference"'
-            )
-        return name == "compiled"
+    if (twin := chosen()) is not None:
+        return twin == "compiled"
     if _KERNELS in sys.modules:
         return True
     walk = BatchWalk(file, start)

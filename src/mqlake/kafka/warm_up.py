@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from mqlake.dispatch.compiled.values import are_text, copy_spans
 from mqlake.formats.kafka.compression import Compression
 from mqlake.formats.kafka.file_name import Kind, file_name
 from mqlake.formats.kafka.record_batch import NewRecord, encode
@@ -15,6 +14,7 @@ from mqlake.kafka.compiled.headers import header_spans
 from mqlake.kafka.index_rows import index_rows
 from mqlake.kafka.partition import Partition
 from mqlake.kafka.record_scan import RecordScan
+from mqlake.kernels.values import are_text, copy_spans
 from mqlake.storage.memory import MemoryDirectory, MemoryFile
 
 

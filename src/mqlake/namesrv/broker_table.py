@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from mqlake.formats.config import DataVersion
-from mqlake.remoting.bodies.route import BrokerData
+from mqlake.protocol.bodies.route import BrokerData
 
 MASTER_ID: Final = 0
 HEARTBEAT_TIMEOUT: Final = 120_000

@@ -13,8 +13,8 @@ from mqlake.errors import FormatError, StoreError
 from mqlake.formats import fastjson
 from mqlake.formats.config import convert
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 

@@ -24,10 +24,10 @@ from mqlake.namesrv.broker_table import (
 )
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.namesrv.topic_table import TopicTable
-from mqlake.remoting.bodies.register import RegisterBody
-from mqlake.remoting.bodies.route import BrokerData, QueueData, TopicRouteData
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.bodies.register import RegisterBody
+from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.slices import Job
 
 T = TypeVar("T")

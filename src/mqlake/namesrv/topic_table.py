@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE, Topic
-from mqlake.remoting.bodies.route import QueueData, TopicQueueMappingInfo
+from mqlake.protocol.bodies.route import QueueData, TopicQueueMappingInfo
 from mqlake.remoting.slices import Job
 
 UNIT = 1

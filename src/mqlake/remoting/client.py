@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import ONEWAY, Command
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import ONEWAY, Command
+from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Dispatcher, Handler
-from mqlake.remoting.errors import ConnectionFailedError, RemotingError
+from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
 

@@ -9,9 +9,11 @@ from itertools import count
 from time import perf_counter
 from typing import Any, Final, cast
 
-from mqlake.remoting.command import ONEWAY, RESPONSE, Command
-from mqlake.remoting.errors import ConnectionFailedError, FrameError, RequestTimeoutError
-from mqlake.remoting.frames import FrameReader, encode
+from mqlake.protocol.command import ONEWAY, RESPONSE, Command
+from mqlake.protocol.errors import FrameError
+from mqlake.protocol.frames import encode
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.shared import Shared
 
 _NOWHERE: Final = ("unknown", 0)

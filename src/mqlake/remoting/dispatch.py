@@ -9,10 +9,11 @@ from inspect import iscoroutine
 from typing import Any, Final
 
 from mqlake.errors import FormatError, MqlakeError
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import ONEWAY, Command, response
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import ONEWAY, Command, response
+from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import ConnectionFailedError, RemotingError, RequestTimeoutError
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.limits import Limits
 
 _log: Final = logging.getLogger("mqlake.remoting")

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Final
 
 from mqlake.errors import MqlakeError
+from mqlake.protocol.header import Header
 from mqlake.remoting.connection import Peer, TakePeersRun
 from mqlake.remoting.dispatch import Dispatcher, Handler
-from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.shared import Shared
 

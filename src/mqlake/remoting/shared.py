@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from mqlake.remoting import json_header
+from mqlake.protocol import json_header
+from mqlake.protocol.header import Header
 from mqlake.remoting.complaints import Complaints
-from mqlake.remoting.header import Header
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.turns import Turns

@@ -14,9 +14,9 @@ from collections.abc import Callable, Coroutine, Generator
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from mqlake.remoting.codes import ResponseCode
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
 
 _log: Final = logging.getLogger("mqlake.remoting")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.header import Header
-from mqlake.remoting.headers.admin import CreateTopicHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.admin import CreateTopicHeader
 from tests.broker.running import Running
 
 

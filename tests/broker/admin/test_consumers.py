@@ -6,22 +6,22 @@ import asyncio
 import json
 from pathlib import Path
 
-from mqlake.remoting.bodies.connections import (
+from mqlake.protocol.bodies.connections import (
     ConsumerConnections,
     GroupList,
     ProducerConnections,
     ProducerTable,
 )
-from mqlake.remoting.bodies.route import TopicList
-from mqlake.remoting.bodies.stats import (
+from mqlake.protocol.bodies.route import TopicList
+from mqlake.protocol.bodies.stats import (
     BrokerConsumeStats,
     ConsumeStats,
     ConsumeTimeSpan,
     ResetOffsets,
 )
-from mqlake.remoting.body import decode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.admin import (
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import (
     BrokerConsumeStatsHeader,
     CloneOffsetHeader,
     ConsumerConnectionsHeader,

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.remoting.bodies.groups import GroupConfigs
-from mqlake.remoting.body import decode_body, encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
+from mqlake.protocol.bodies.groups import GroupConfigs
+from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
 from tests.broker.admin.asking import done, refused
 from tests.broker.running import running
 

@@ -12,7 +12,7 @@ import pytest
 from mqlake.broker.admin.settings import FIXED
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import StoreError
-from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.store.settings import parse_properties
 from tests.broker.admin.asking import done, refused
 from tests.broker.running import PATIENCE, SMALL, Running, running, to

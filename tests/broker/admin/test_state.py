@@ -11,11 +11,11 @@ import pytest
 from mqlake.broker.admin.runtime import readable_size
 from mqlake.errors import StoreError
 from mqlake.formats.java_string import hash_code
-from mqlake.remoting.bodies.route import KVTable
-from mqlake.remoting.bodies.stats import BrokerStats, HaRuntimeInfo, QueueEntries
-from mqlake.remoting.body import decode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.admin import QueryConsumeQueueHeader, ReadAheadHeader, StatsHeader
+from mqlake.protocol.bodies.route import KVTable
+from mqlake.protocol.bodies.stats import BrokerStats, HaRuntimeInfo, QueueEntries
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import QueryConsumeQueueHeader, ReadAheadHeader, StatsHeader
 from mqlake.store.services import SetAside
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.clients_of import known_client

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.bodies.groups import TopicConfigs
-from mqlake.remoting.bodies.route import TopicList
-from mqlake.remoting.bodies.stats import TopicStats
-from mqlake.remoting.body import decode_body, encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.admin import TopicCountHeader, TopicNameHeader
+from mqlake.protocol.bodies.groups import TopicConfigs
+from mqlake.protocol.bodies.route import TopicList
+from mqlake.protocol.bodies.stats import TopicStats
+from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import TopicCountHeader, TopicNameHeader
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.running import running, to
 

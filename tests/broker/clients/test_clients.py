@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
 from tests.broker.consuming import Consumer, heartbeat, subscription
 from tests.broker.running import PATIENCE, Running, running
 

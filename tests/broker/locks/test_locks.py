@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from mqlake.broker.locks.queue_locks import LIFETIME, QueueLocks
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from tests.broker.running import Running, running
 
 A, B, C = (MessageQueue("Orders", "broker-a", queue_id) for queue_id in range(3))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.header import Header
-from mqlake.remoting.headers.offsets import (
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.offsets import (
     OffsetHeader,
     QueryConsumerOffsetHeader,
     QueueHeader,

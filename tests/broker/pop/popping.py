@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mqlake.broker.pop.receipts import Receipt
-from mqlake.broker.pop.retry_topics import mark_of
 from mqlake.formats import record
 from mqlake.formats.record import Record
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.headers.pop import (
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.pop import (
     AckHeader,
     ChangeInvisibleTimeHeader,
     PopAnswerHeader,
     PopHeader,
 )
+from mqlake.protocol.receipts import Receipt
+from mqlake.protocol.retry_topics import mark_of
 from tests.broker.running import Running, to
 
 TOPIC, GROUP, RETRY = "Orders", "group", "%RETRY%group_Orders"

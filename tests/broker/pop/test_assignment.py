@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.broker.pop.strategies import STRATEGIES, share
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.pop import AssignmentQuery, Assignments, RequestMode
-from mqlake.remoting.body import decode_body, encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.pop import AssignmentQuery, Assignments, RequestMode
+from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.strategies import STRATEGIES, share
 from tests.broker.clients_of import known_client
 from tests.broker.pop.popping import TOPIC, send
 from tests.broker.running import Running, running

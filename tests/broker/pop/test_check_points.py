@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqlake.broker.pop.check_points import Ack, CheckPoint, Key, ack_message, point_message
-from mqlake.broker.pop.receipts import PopInfo, Receipt, parse_receipt
-from mqlake.broker.pop.retry_topics import mark_of, marked, normal_topic, retry_topic
-from mqlake.remoting.body import decode_body
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.receipts import PopInfo, Receipt, parse_receipt
+from mqlake.protocol.retry_topics import mark_of, marked, normal_topic, retry_topic
 
 KEY = Key("T", "G", 3, 100, 1_700_000_000_000)
 POINT = CheckPoint(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import request
-from mqlake.remoting.headers.pop import (
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.pop import (
     NotificationAnswerHeader,
     NotificationHeader,
     PollingInfoAnswerHeader,

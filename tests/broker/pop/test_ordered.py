@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.pop import AckHeader, ChangeInvisibleTimeAnswerHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeAnswerHeader
 from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, change, pop, send
 from tests.broker.running import Running, running
 

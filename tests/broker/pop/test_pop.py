@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mqlake.remoting.bodies.pop import BatchAck, BatchAcks
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
+from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.pop import ChangeInvisibleTimeAnswerHeader, PopAnswerHeader
 from mqlake.store.append.message import Message
 from tests.broker.pop.popping import (
     GROUP,

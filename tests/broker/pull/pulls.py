@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from mqlake.formats import record
 from mqlake.formats.record import Record
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND, PullAnswerHeader, PullHeader
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND, PullAnswerHeader, PullHeader
 from mqlake.store.append.message import Message
 from tests.broker.consuming import Consumer
 from tests.broker.running import Running

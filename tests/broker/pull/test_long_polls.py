@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.remoting.codes import ResponseCode
+from mqlake.protocol.codes import ResponseCode
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.pull.pulls import GROUP, Pulled, fill, numbers, pull, start_pull
 from tests.broker.running import PATIENCE, running

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from mqlake.formats.config.topics import PERM_READ, PERM_WRITE, Topic
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.store.append.message import Message
 from mqlake.store.reads import warm_up
 from tests.broker.consuming import Consumer, subscription

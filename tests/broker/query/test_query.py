@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mqlake.formats import record
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.headers.query import (
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.query import (
     QueryMessageAnswerHeader,
     QueryMessageHeader,
     ViewMessageHeader,

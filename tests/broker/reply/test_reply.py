@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mqlake.formats.properties import decode_properties
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.reply import ReplyMessageHeader
-from mqlake.remoting.headers.send import SendMessageResponseHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.reply import ReplyMessageHeader
+from mqlake.protocol.headers.send import SendMessageResponseHeader
 from tests.broker.clients_of import known_client
 from tests.broker.running import running, to
 

@@ -7,10 +7,10 @@ from datetime import datetime
 import pytest
 
 from mqlake.broker.send.properties import StoredProperties
-from mqlake.broker.send.unique_keys import UniqueKeys
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.message_id import UniqueKey
 from mqlake.formats.properties import decode_properties
+from mqlake.protocol.unique_keys import UniqueKeys
 from tests.crash.clock import ManualClock
 from tests.store.live_parts import NOW
 

@@ -12,11 +12,11 @@ import pytest
 
 from mqlake.errors import DiskError
 from mqlake.formats.config.topics import PERM_READ, Topic
-from mqlake.remoting.bodies.route import KVTable
-from mqlake.remoting.body import decode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.headers.send import SendMessageResponseHeader
+from mqlake.protocol.bodies.route import KVTable
+from mqlake.protocol.body import decode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.send import SendMessageResponseHeader
 from tests.broker.running import Running, running, to
 
 Ask = Callable[[Running], Awaitable[Command]]

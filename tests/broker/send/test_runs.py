@@ -14,14 +14,13 @@ import pytest
 
 from mqlake.broker.send.runs import Runs
 from mqlake.formats.record import Record
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frames import FrameReader
+from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
 from tests.broker.running import PATIENCE, Running, running, to
-from tests.remoting.messages import SEND_FIELDS
-from tests.remoting.runs import (
+from tests.broker.send.random_runs import (
     BATCH_FIELDS,
     KEY,
     TOPIC,
@@ -33,6 +32,7 @@ from tests.remoting.runs import (
     usual,
     usual_batch,
 )
+from tests.protocol.messages import SEND_FIELDS
 from tests.store.record_crcs import without_crc
 
 QUEUES = 4

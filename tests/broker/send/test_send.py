@@ -11,14 +11,14 @@ import pytest
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
-from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, Serialization, request
-from mqlake.remoting.headers.send import (
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, Serialization, request
+from mqlake.protocol.headers.send import (
     SendMessageHeader,
     SendMessageHeaderV2,
     SendMessageResponseHeader,
 )
+from mqlake.remoting.client import RemotingClient
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.store.record_crcs import without_crc

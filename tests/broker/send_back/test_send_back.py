@@ -12,10 +12,10 @@ from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.record import Record
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.headers.send import SendBackHeader, SendMessageResponseHeader
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.send import SendBackHeader, SendMessageResponseHeader
 from tests.broker.running import Running, running, to
 from tests.store.record_crcs import without_crc
 

@@ -11,9 +11,9 @@ import pytest
 from mqlake.formats import record
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.headers.send import SendMessageResponseHeader
-from mqlake.remoting.headers.transactions import CheckTransactionHeader, EndTransactionHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.send import SendMessageResponseHeader
+from mqlake.protocol.headers.transactions import CheckTransactionHeader, EndTransactionHeader
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
 from tests.broker.clients_of import known_client
 from tests.broker.running import Running, running, to

@@ -15,18 +15,19 @@ from mqlake.broker.broker import Broker
 from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
 from mqlake.namesrv.name_server import NameServer
 from mqlake.programs.ports import free_port
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.errors import FrameError, HeaderError
+from mqlake.protocol.frames import encode
+from mqlake.protocol.headers.send import SendMessageHeaderV2
+from mqlake.protocol.json_header import decode_typed
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request
-from mqlake.remoting.errors import FrameError, HeaderError
-from mqlake.remoting.frames import FrameReader, encode
-from mqlake.remoting.headers.send import SendMessageHeaderV2
-from mqlake.remoting.json_header import decode_typed
+from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from tests.broker.send.random_runs import check, check_batches, mutated, mutated_batches
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.disk import sandbox
-from tests.remoting import mutations
-from tests.remoting.runs import check, check_batches, mutated, mutated_batches
+from tests.protocol import mutations
 
 FRAMES, REQUESTS, RUNS = 200, 50, 50
 """Inputs of a case, so that what a case costs by itself does not count."""

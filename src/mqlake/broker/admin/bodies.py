@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from mqlake.broker.bodies import request_body
 from mqlake.broker.settings import BrokerSettings
-from mqlake.remoting.command import Command
+from mqlake.protocol.command import Command
 
 T = TypeVar("T")
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mqlake.broker import naming
 from mqlake.broker.bodies import check_size
 from mqlake.broker.parts import Parts
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol import naming
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import ReadAheadHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import ReadAheadHeader
 from mqlake.remoting.server import Handler
 from mqlake.store.settings import parse_properties
 

@@ -11,20 +11,21 @@ from mqlake.broker.clients.members import Client
 from mqlake.broker.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
-from mqlake.remoting.bodies.connections import Connection, ProducerInfo
-from mqlake.remoting.bodies.queue_tables import encode_array, encode_with_table
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Body, Command, request, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import ConnectionFailedError, RemotingError, RequestTimeoutError
-from mqlake.remoting.headers.admin import (
+from mqlake.protocol.bodies.connections import Connection, ProducerInfo
+from mqlake.protocol.bodies.queue_tables import encode_array, encode_with_table
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Body, Command, request, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import (
     ConsumerConnectionsHeader,
     ConsumerHeader,
     ConsumerStatusHeader,
     ProducerConnectionsHeader,
 )
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]

@@ -7,29 +7,29 @@ from typing import Any
 
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.bodies.connections import GroupList
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.queue_tables import (
+from mqlake.protocol.bodies.connections import GroupList
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.queue_tables import (
     encode_array,
     encode_queue,
     encode_with_table,
     join_queues,
 )
-from mqlake.remoting.bodies.route import TopicList
-from mqlake.remoting.bodies.stats import OffsetWrapper, QueueTimeSpan
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import (
+from mqlake.protocol.bodies.route import TopicList
+from mqlake.protocol.bodies.stats import OffsetWrapper, QueueTimeSpan
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import (
     BrokerConsumeStatsHeader,
     ConsumeStatsHeader,
     GroupNameHeader,
     TopicGroupHeader,
     TopicNameHeader,
 )
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]

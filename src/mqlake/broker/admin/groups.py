@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from mqlake.broker import naming
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.remoting.bodies.groups import GroupConfigs, encode_group, join_groups
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol import naming
+from mqlake.protocol.bodies.groups import GroupConfigs, encode_group, join_groups
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
 from mqlake.remoting.slices import Job
 
 

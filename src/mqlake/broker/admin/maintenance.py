@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mqlake.broker.parts import Parts
-from mqlake.remoting.bodies.stats import HaRuntimeInfo
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.bodies.stats import HaRuntimeInfo
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, response
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.server import Handler
 

@@ -7,18 +7,18 @@ from typing import Any
 
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.queue_tables import encode_queue, encode_with_table, join_queues
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import (
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import (
     CloneOffsetHeader,
     CorrectionOffsetHeader,
     ResetOffsetHeader,
 )
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]

@@ -7,14 +7,14 @@ from typing import Any
 
 from mqlake.broker.parts import Parts
 from mqlake.formats import consume_queue
-from mqlake.remoting.bodies.stats import QueueEntries, QueueEntryData
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.bodies.stats import QueueEntries, QueueEntryData
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import QueryConsumeQueueHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import QueryConsumeQueueHeader
 from mqlake.remoting.slices import Job
 
 _MOST = 10_000

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from mqlake.broker.parts import Parts
 from mqlake.errors import DiskError
-from mqlake.remoting.bodies.route import KVTable
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.bodies.route import KVTable
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import StatsHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import StatsHeader
 from mqlake.remoting.server import Handler
 
 VERSION = "V5_5_0"

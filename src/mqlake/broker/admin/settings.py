@@ -15,11 +15,11 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.formats.config import DataVersion
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import ConfigVersionHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import ConfigVersionHeader
 from mqlake.remoting.server import Handler
 from mqlake.store.settings import parse_properties
 

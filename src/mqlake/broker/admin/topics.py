@@ -7,23 +7,23 @@ from typing import Any
 
 import msgspec
 
-from mqlake.broker import naming
 from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, parse_changes
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
-from mqlake.remoting.bodies.groups import TopicConfigs
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.queue_tables import encode_queue, encode_with_table, join_queues
-from mqlake.remoting.bodies.route import TopicList
-from mqlake.remoting.bodies.stats import TopicOffset
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol import naming
+from mqlake.protocol.bodies.groups import TopicConfigs
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
+from mqlake.protocol.bodies.route import TopicList
+from mqlake.protocol.bodies.stats import TopicOffset
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import CreateTopicHeader, TopicCountHeader, TopicNameHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.admin import CreateTopicHeader, TopicCountHeader, TopicNameHeader
 from mqlake.remoting.slices import Job
 
 _LONGEST_TYPE = 64

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mqlake.broker.clients.members import Client, ConsumerGroup, Members, size_of
 from mqlake.broker.clients.notices import Notices
-from mqlake.remoting.bodies.heartbeat import ConsumerData
-from mqlake.remoting.codes import ResponseCode
+from mqlake.protocol.bodies.heartbeat import ConsumerData
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.slices import Job
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mqlake.remoting.bodies.heartbeat import BROADCASTING, ConsumerData, Subscription
+from mqlake.protocol.bodies.heartbeat import BROADCASTING, ConsumerData, Subscription
 from mqlake.remoting.connection import Peer
 
 _OBJECT = 64

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 
 from mqlake.broker.clients.members import ConsumerGroup
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import oneway
-from mqlake.remoting.frames import encode
-from mqlake.remoting.headers.clients import ConsumerGroupHeader
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import oneway
+from mqlake.protocol.frames import encode
+from mqlake.protocol.headers.clients import ConsumerGroupHeader
 from mqlake.remoting.slices import Job, Slices
 
 _DELAY = 0.02

@@ -9,27 +9,27 @@ import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from mqlake.broker import naming
 from mqlake.broker.bodies import request_body
 from mqlake.broker.clients.members import Client
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import choice, not_supported
 from mqlake.broker.parts import Parts
 from mqlake.broker.topics import READ_WRITE, UNIT_SUBSCRIPTION
-from mqlake.remoting.bodies.heartbeat import (
+from mqlake.protocol import naming
+from mqlake.protocol.bodies.heartbeat import (
     ACTIVE,
     CheckClient,
     ConsumerData,
     ConsumerIds,
     Heartbeat,
 )
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
 from mqlake.remoting.slices import Job
 
 _LONGEST_ID = 1024

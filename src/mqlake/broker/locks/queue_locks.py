@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.remoting.slices import Job
 
 LIFETIME = 60_000

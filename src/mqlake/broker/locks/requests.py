@@ -8,14 +8,14 @@ from typing import Any
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.locks.queue_locks import LIFETIME
 from mqlake.broker.parts import Parts
-from mqlake.remoting.bodies.locks import LockQueues
-from mqlake.remoting.bodies.queue_tables import encode_array, encode_with_table
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.bodies.locks import LockQueues
+from mqlake.protocol.bodies.queue_tables import encode_array, encode_with_table
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
 from mqlake.remoting.slices import Job
 
 _LONGEST_NAME = 1024

@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.topics import MOST_QUEUES
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.offsets import (
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.offsets import (
     OffsetHeader,
     QueryConsumerOffsetHeader,
     QueueHeader,
@@ -25,6 +24,7 @@ from mqlake.remoting.headers.offsets import (
     TimestampHeader,
     UpdateConsumerOffsetHeader,
 )
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.server import Handler
 from mqlake.store.queues.time_search import Boundary
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mqlake.broker.parts import Parts
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 
 
 def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:

@@ -14,19 +14,19 @@ from mqlake.broker.pop.check_points import CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
 from mqlake.broker.pop.keeper import Keeper
 from mqlake.broker.pop.ordered import Ordered
-from mqlake.broker.pop.receipts import Receipt, check_receipt, parse_receipt
-from mqlake.broker.pop.retry_topics import marked
 from mqlake.broker.pop.waiting import Waiting
-from mqlake.remoting.bodies.pop import BatchAck, BatchAcks
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.pop import (
+from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.pop import (
     AckHeader,
     ChangeInvisibleTimeAnswerHeader,
     ChangeInvisibleTimeHeader,
 )
+from mqlake.protocol.receipts import Receipt, check_receipt, parse_receipt
+from mqlake.protocol.retry_topics import marked
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job
 
 _MOST_BITS = 1 << 16

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import msgspec
 
-from mqlake.broker.naming import RETRY_PREFIX
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.kept_table import KeptTable
-from mqlake.broker.pop.strategies import STRATEGIES, share
 from mqlake.formats import fastjson
 from mqlake.formats.config import MessageRequestModes
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ
-from mqlake.remoting.bodies.heartbeat import BROADCASTING
-from mqlake.remoting.bodies.message_queue import MessageQueue
-from mqlake.remoting.bodies.pop import Assignment, AssignmentQuery, Assignments, RequestMode
-from mqlake.remoting.bodies.route import TopicRouteData
-from mqlake.remoting.body import decode_body, encode_body
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.bodies.heartbeat import BROADCASTING
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.pop import Assignment, AssignmentQuery, Assignments, RequestMode
+from mqlake.protocol.bodies.route import TopicRouteData
+from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.naming import RETRY_PREFIX
+from mqlake.protocol.strategies import STRATEGIES, share
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
 
 POP = "POP"
 PULL = "PULL"

@@ -15,7 +15,7 @@ import msgspec
 from mqlake.errors import FormatError
 from mqlake.formats.properties import UNIQ_KEY
 from mqlake.formats.record import Record
-from mqlake.remoting.body import decode_body
+from mqlake.protocol.body import decode_body
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.timer_messages import DELIVER_MS
 

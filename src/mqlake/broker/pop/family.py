@@ -15,7 +15,7 @@ from mqlake.broker.pop.requests import PopRequests
 from mqlake.broker.pop.revival import Revival
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.errors import DiskError
-from mqlake.remoting.codes import RequestCode
+from mqlake.protocol.codes import RequestCode
 from mqlake.remoting.server import Handler
 
 _LOOK_INTERVAL = 0.1

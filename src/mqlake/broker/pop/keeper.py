@@ -9,20 +9,20 @@ import logging
 
 import msgspec
 
-from mqlake.broker import naming
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
-from mqlake.broker.pop.retry_topics import (
+from mqlake.formats.file_name import is_safe_topic
+from mqlake.formats.own_properties import FIRST_POP_TIME
+from mqlake.formats.properties import DELAY
+from mqlake.formats.property_edits import edit
+from mqlake.protocol import naming
+from mqlake.protocol.retry_topics import (
     QUEUES,
     normal_topic,
     retry_topic,
     retry_topic_fault,
 )
-from mqlake.formats.file_name import is_safe_topic
-from mqlake.formats.own_properties import FIRST_POP_TIME
-from mqlake.formats.properties import DELAY
-from mqlake.formats.property_edits import edit
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.delivery.put_again import Stored, message_of, read_stored, returned_once_more
@@ -173,7 +173,9 @@ class Keeper:
             return point.topic
         is_v2 = self._parts.settings.enable_retry_topic_v2
         name = retry_topic(point.topic, point.group, is_v2=is_v2)
-        if name not in self._parts.topics and retry_topic_fault(name, self._parts) is None:
+        is_v2_written = self._parts.settings.auto_message_version_on_topic_len
+        fault = retry_topic_fault(name, is_v2_written=is_v2_written)
+        if name not in self._parts.topics and fault is None:
             self._parts.topics.make(name, QUEUES)
             offsets = self._core.config.consumer_offsets
             if offsets.query(point.group, name, 0) is None:

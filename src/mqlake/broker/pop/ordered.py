@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.kept_table import KeptTable
-from mqlake.broker.pop.receipts import PopInfo
 from mqlake.formats.config import ConsumerOrderInfos
 from mqlake.formats.config.consumer_order_info import OrderInfo
+from mqlake.protocol.receipts import PopInfo
 
 _FORGET_AFTER = 24 * 60 * 60 * 1000
 _SEPARATOR = "@"

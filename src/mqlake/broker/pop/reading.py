@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mqlake.broker.filter.subscriptions import Choice
-from mqlake.broker.naming import RETRY_PREFIX
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
 from mqlake.broker.pop.keeper import Keeper
 from mqlake.broker.pop.ordered import Ordered
-from mqlake.broker.pop.receipts import ORDERED, PopInfo, Receipt
-from mqlake.broker.pop.retry_topics import mark_of
 from mqlake.formats import record as records
 from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
+from mqlake.protocol.naming import RETRY_PREFIX
+from mqlake.protocol.receipts import ORDERED, PopInfo, Receipt
+from mqlake.protocol.retry_topics import mark_of
 from mqlake.store.delivery.put_again import read_stored
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status

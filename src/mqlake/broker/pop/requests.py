@@ -9,19 +9,16 @@ from collections.abc import Iterator
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice
-from mqlake.broker.naming import RETRY_PREFIX
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.reading import Reading, Taken, Wanted
-from mqlake.broker.pop.retry_topics import retry_topic, retry_topic_fault, retry_topics
 from mqlake.broker.pop.waiting import ALL_QUEUES, Waiting
 from mqlake.formats.config.topics import PERM_READ, Topic
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.pop import (
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.pop import (
     NotificationAnswerHeader,
     NotificationHeader,
     PollingInfoAnswerHeader,
@@ -29,6 +26,9 @@ from mqlake.remoting.headers.pop import (
     PopAnswerHeader,
     PopHeader,
 )
+from mqlake.protocol.naming import RETRY_PREFIX
+from mqlake.protocol.retry_topics import retry_topic, retry_topic_fault, retry_topics
+from mqlake.remoting.connection import Peer
 
 _MOST_MESSAGES = 32
 _LATE = 500
@@ -187,7 +187,8 @@ class PopRequests:
             return
         is_v2 = settings.enable_retry_topic_v2
         name = retry_topic(header.topic, header.consumer_group, is_v2=is_v2)
-        if (fault := retry_topic_fault(name, self._parts)) is not None:
+        is_v2_written = settings.auto_message_version_on_topic_len
+        if (fault := retry_topic_fault(name, is_v2_written=is_v2_written)) is not None:
             raise RemotingError(_INVALID, fault)
 
     def _topic(self, name: str, group_name: str, queue_id: int, peer: Peer) -> Topic:

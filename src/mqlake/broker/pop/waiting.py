@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mqlake.broker.parking import Parked, Parking
 from mqlake.broker.parts import Parts
-from mqlake.broker.pop.retry_topics import retry_topics
+from mqlake.protocol.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job
 

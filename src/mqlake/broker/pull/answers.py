@@ -10,9 +10,9 @@ from functools import lru_cache
 from mqlake.broker.pull.reading import Found
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.template import FrameTemplate, frame_template
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.template import FrameTemplate, frame_template
 from mqlake.store.results import Status
 
 _CODES = {

@@ -12,10 +12,10 @@ from mqlake.broker.filter.subscriptions import Choice, choice, is_costly, not_su
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, PullHeader
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullHeader
 
 
 class Allowed(NamedTuple):

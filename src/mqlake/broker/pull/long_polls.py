@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from mqlake.broker.parking import Parked, Parking
-from mqlake.remoting.command import Command
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.pull import PullHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.headers.pull import PullHeader
 from mqlake.remoting.held_back import HeldBack
 from mqlake.remoting.slices import Job, Slices
 from mqlake.store.reads.arrivals import Arrivals

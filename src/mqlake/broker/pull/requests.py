@@ -15,12 +15,12 @@ from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, Wanted, read, warm_up
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
 from mqlake.remoting.slices import Job
 from mqlake.store.results import Status
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from mqlake.broker.parts import Parts
 from mqlake.formats.record import Record
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.query import (
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.query import (
     QueryMessageAnswerHeader,
     QueryMessageHeader,
     ViewMessageHeader,
 )
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.server import Handler
 
 _UNIQUE_KEYS = 32

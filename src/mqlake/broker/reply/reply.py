@@ -15,13 +15,13 @@ from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats.properties import decode_properties, encode_pairs
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, request, response
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.reply import ReplyMessageHeader
+from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
+from mqlake.protocol.headers.send import SendMessageResponseHeader as Answer
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.reply import ReplyMessageHeader
-from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
-from mqlake.remoting.headers.send import SendMessageResponseHeader as Answer
 from mqlake.remoting.server import Handler
 from mqlake.store.append.message import Message
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from mqlake.broker.busy import BUSY, Busy
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.host import encode_host
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.command import Command, Serialization, response
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.template import frame_template
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command, Serialization, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.template import frame_template
 from mqlake.store.append.put_result import PutResult, PutStatus
 
 _REFUSED = {

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from mqlake.broker import naming
 from mqlake.broker.parts import Parts
 from mqlake.broker.topics import UNIT, UNIT_SUBSCRIPTION
 from mqlake.formats.config.topics import PERM_WRITE, Topic
-from mqlake.remoting.codes import ResponseCode
+from mqlake.protocol import naming
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
 
 MULTI_TAG = "MULTI_TAG"
 """Filter type of topics whose messages may have several tags."""

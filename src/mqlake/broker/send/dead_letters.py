@@ -6,11 +6,11 @@ CONSUMER_SEND_MSG_BACK failed, send so.
 
 from __future__ import annotations
 
-from mqlake.broker import naming
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.checks import Header
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol import naming
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 
 _POP_SEPARATOR = "+"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mqlake.broker.send.unique_keys import UniqueKeys
 from mqlake.broker.settings import BrokerSettings
 from mqlake.formats.own_properties import CLUSTER, MSG_REGION, POP_RECEIPT, TRACE_ON
 from mqlake.formats.properties import (
@@ -12,6 +11,7 @@ from mqlake.formats.properties import (
     encode_pairs,
 )
 from mqlake.formats.property_edits import edit
+from mqlake.protocol.unique_keys import UniqueKeys
 
 _UNIQUE_KEY = f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}"
 _LATER_KEY = PROPERTY_SEPARATOR + _UNIQUE_KEY

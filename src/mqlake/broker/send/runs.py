@@ -24,16 +24,16 @@ from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.topic_names import RETRY_PREFIX
-from mqlake.remoting import binary_header
-from mqlake.remoting.command import Command
+from mqlake.protocol import binary_header
+from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.frames import header_at
+from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.frames import header_at
-from mqlake.remoting.headers.send import SendMessageHeaderV2
 from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
-    from mqlake.remoting.send_runs import Run, SendAnswers, SendRuns
+    from mqlake.broker.send.run_frames import Run, SendAnswers, SendRuns
 
 _log = logging.getLogger(__name__)
 
@@ -157,8 +157,8 @@ def _shortened(run: Run, longest_properties: int) -> Run:
 
 def _load(longest: tuple[int, int], success: Command, host: str) -> _Kernels:
     # Late and in another thread: a broker is to answer before Numba has loaded these.
-    from mqlake.remoting import warm_up
-    from mqlake.remoting.send_runs import Most, SendAnswers, SendRuns
+    from mqlake.broker.send import warm_up
+    from mqlake.broker.send.run_frames import Most, SendAnswers, SendRuns
 
     warm_up.load()
     limits = Limits()

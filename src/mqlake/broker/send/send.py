@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from mqlake.broker import naming
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
@@ -15,7 +14,6 @@ from mqlake.broker.send.dead_letters import DeadLetters
 from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
-from mqlake.broker.send.unique_keys import UniqueKeys
 from mqlake.broker.topics import any_queue
 from mqlake.formats import sys_flag
 from mqlake.formats.config.topics import Topic
@@ -27,11 +25,13 @@ from mqlake.formats.properties import (
     decode_properties,
 )
 from mqlake.formats.property_edits import edit
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol import naming
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
+from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.server import Handler
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult

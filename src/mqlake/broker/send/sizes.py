@@ -12,8 +12,8 @@ from mqlake.formats.file_name import MAX_NAME_BYTES
 from mqlake.formats.own_properties import LARGEST, LONGEST_SENT, pair_size
 from mqlake.formats.properties import MAX_LENGTH, TRANSACTION_ID
 from mqlake.formats.property_edits import own_size, without_repeats
-from mqlake.remoting.codes import ResponseCode
-from mqlake.remoting.errors import RemotingError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 
 _LARGEST = {name.encode(): size for name, size in LARGEST.items()}
 _HEAD = record.HEAD_SIZES[-1] + 2 + MAX_NAME_BYTES + 2

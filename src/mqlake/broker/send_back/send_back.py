@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from mqlake.broker import naming
 from mqlake.broker.parts import Parts
 from mqlake.broker.topics import UNIT_SUBSCRIPTION, any_queue
 from mqlake.formats.config.subscription_group import SubscriptionGroup
@@ -17,11 +16,12 @@ from mqlake.formats.config.topics import PERM_WRITE
 from mqlake.formats.properties import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol import naming
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.send import SendBackHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.send import SendBackHeader
 from mqlake.remoting.server import Handler
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus

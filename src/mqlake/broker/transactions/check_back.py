@@ -11,10 +11,10 @@ from mqlake.broker.parts import Parts
 from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.properties import UNIQ_KEY
-from mqlake.remoting.codes import RequestCode
-from mqlake.remoting.command import oneway
-from mqlake.remoting.headers.transactions import CheckTransactionHeader
-from mqlake.store.delivery.topics import HALF_TOPIC
+from mqlake.formats.topic_names import HALF_TOPIC
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import oneway
+from mqlake.protocol.headers.transactions import CheckTransactionHeader
 from mqlake.store.delivery.transactions import CheckBack
 
 _log = logging.getLogger(__name__)

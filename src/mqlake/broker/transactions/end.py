@@ -8,11 +8,11 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import refusal
 from mqlake.broker.transactions.check_back import CheckBacks
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.transactions import EndTransactionHeader
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.transactions import EndTransactionHeader
 from mqlake.remoting.server import Handler
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.delivery.transactions import EndStatus

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_i32, load_u16
 from mqlake.formats import message_batch, properties
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import borrow, load_i32, load_u16
 
 _HEAD_SIZE, _LENGTH_SIZE = message_batch.HEAD.size, message_batch.LENGTH.size
 _BODY_LENGTH_AT, _FLAG_AT = message_batch.BODY_LENGTH_AT, message_batch.FLAG_AT

@@ -28,10 +28,10 @@ from mqlake.dispatch.compiled import queues as _queues
 from mqlake.dispatch.compiled import record as _record
 from mqlake.dispatch.compiled import record_crc as _record_crc
 from mqlake.dispatch.compiled import torn as _torn
-from mqlake.dispatch.compiled import values as _values
 from mqlake.dispatch.drafts import Drafts, Routes
 from mqlake.dispatch.queue_read import TOPIC_LEAD, Limits, Part, Wanted
 from mqlake.dispatch.queue_table import QueueTable
+from mqlake.kernels import values as _values
 
 _SEED = np.uint64(secrets.randbits(64))
 """Of the hash over property names: unknown to those who write logs."""

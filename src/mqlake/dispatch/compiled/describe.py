@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.java_hash import hash_text, index_key_hash, signed
-from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import (
+from mqlake.dispatch.compiled.properties import find_properties
+from mqlake.dispatch.compiled.queues import is_schedule_topic, key_prefix, queue_number
+from mqlake.formats import properties, sys_flag
+from mqlake.kernels.java_hash import hash_text, index_key_hash, signed
+from mqlake.kernels.jit import inlined, kernel, outlined
+from mqlake.kernels.memory import (
     BLOCK,
     borrow,
     equal_mask,
@@ -20,10 +23,7 @@ from mqlake.dispatch.compiled.memory import (
     lowest_bit,
     prefetch_read,
 )
-from mqlake.dispatch.compiled.properties import find_properties
-from mqlake.dispatch.compiled.queues import is_schedule_topic, key_prefix, queue_number
-from mqlake.dispatch.compiled.utf8 import first_bytes
-from mqlake.formats import properties, sys_flag
+from mqlake.kernels.utf8 import first_bytes
 
 _SPACE, _PLUS, _MINUS, _ZERO = ord(properties.KEY_SEPARATOR), ord("+"), ord("-"), ord("0")
 _MAX_INT = 0x7FFFFFFF

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.crc32 import crc32
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, copy, store_i32, store_i64, store_u8
 from mqlake.dispatch.compiled.record_crc import missing_separator, put_record_crc
 from mqlake.formats import host, properties, record, record_crc, sys_flag
+from mqlake.kernels.crc32 import crc32
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import borrow, copy, store_i32, store_i64, store_u8
 
 _HEAD_SIZE = record.HEAD_SIZES[0] - 2 * host.V4_SIZE
 _V6_SIZE = host.V6_SIZE

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.decimal import put_decimal
 from mqlake.dispatch.compiled.encode_packed import (
     BYTES,
     INT,
@@ -23,18 +22,19 @@ from mqlake.dispatch.compiled.encode_packed import (
     behind,
     value,
 )
-from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import (
+from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
+from mqlake.dispatch.compiled.record_crc import may_hold_crc
+from mqlake.dispatch.drafts import FIELDS
+from mqlake.formats import properties, sys_flag
+from mqlake.kernels.decimal import put_decimal
+from mqlake.kernels.jit import inlined, kernel, outlined
+from mqlake.kernels.memory import (
     borrow,
     copy,
     load_u8,
     store_u8,
 )
-from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
-from mqlake.dispatch.compiled.record_crc import may_hold_crc
-from mqlake.dispatch.compiled.text_search import holds
-from mqlake.dispatch.drafts import FIELDS
-from mqlake.formats import properties, sys_flag
+from mqlake.kernels.text_search import holds
 
 _KEYS, _TAGS, _DELAY, _INNER_NUM = (
     np.frombuffer(name.encode(), np.uint8)

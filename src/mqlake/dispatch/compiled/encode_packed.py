@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from mqlake.dispatch.compiled.jit import outlined
-from mqlake.dispatch.compiled.memory import load_i32, load_i64, load_u8, load_u16, load_u32
+from mqlake.kernels.jit import outlined
+from mqlake.kernels.memory import load_i32, load_i64, load_u8, load_u16, load_u32
 
 INT, TEXT, BYTES, LIST, MAP, NIL, OTHER = range(7)
 """Kinds of values; OTHER: booleans, floating-point numbers, integers above i8, extensions."""

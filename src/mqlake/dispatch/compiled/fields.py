@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import kernel
-from mqlake.dispatch.compiled.memory import borrow, load_i32, load_i64
 from mqlake.formats import host, record, sys_flag
+from mqlake.kernels.jit import kernel
+from mqlake.kernels.memory import borrow, load_i32, load_i64
 
 _BORN_HOST_V6, _STORE_HOST_V6 = sys_flag.BORN_HOST_V6, sys_flag.STORE_HOST_V6
 _V4_SIZE, _V6_SIZE = host.V4_SIZE, host.V6_SIZE

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.decimal import put_decimal
-from mqlake.dispatch.compiled.hex import put_hex
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import (
+from mqlake.formats import host
+from mqlake.kernels.decimal import put_decimal
+from mqlake.kernels.hex import put_hex
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import (
     borrow,
     load_i64,
     load_u8,
@@ -19,8 +20,7 @@ from mqlake.dispatch.compiled.memory import (
     store_i32,
     store_u8,
 )
-from mqlake.dispatch.compiled.values import copy_text, room
-from mqlake.formats import host
+from mqlake.kernels.values import copy_text, room
 
 LONGEST_HOST = len("[]:") + len("ffff:") * 8 - 1 + len("4294967295")
 _COLON, _OPEN, _CLOSE, _ZERO, _LETTER_A = (ord(character) for character in ":[]0a")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import (
+from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import (
     borrow,
     load_i32,
     load_i64,
@@ -17,7 +18,6 @@ from mqlake.dispatch.compiled.memory import (
     store_i32,
     store_i64,
 )
-from mqlake.formats.index_file import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
 
 _OFFSET_AT, _SECONDS_AT, _PREVIOUS_AT = 4, 4 + 8, 4 + 8 + 4
 _MAX_INT = 0x7FFFFFFF

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import BLOCK, borrow, equal_mask, load_u8, lowest_bit
 from mqlake.dispatch.compiled.properties import separators
 from mqlake.dispatch.compiled.queues import bytes_hash, equal_bytes
-from mqlake.dispatch.compiled.utf8 import first_bytes
-from mqlake.dispatch.compiled.values import copy_text, room
 from mqlake.formats import properties
+from mqlake.kernels.jit import inlined, kernel, outlined
+from mqlake.kernels.memory import BLOCK, borrow, equal_mask, load_u8, lowest_bit
+from mqlake.kernels.utf8 import first_bytes
+from mqlake.kernels.values import copy_text, room
 
 _LEAST_PAIR = 4
 """Bytes of the shortest property: a name, a value, and a separator behind each."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.dispatch.compiled.hosts import host_texts, message_ids
-from mqlake.dispatch.compiled.jit import inlined, kernel
 from mqlake.dispatch.compiled.lists import key_texts, property_texts
-from mqlake.dispatch.compiled.memory import CHUNK, borrow, copy, load_i32, load_i64
 from mqlake.dispatch.compiled.properties import find_properties
 from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
-from mqlake.dispatch.compiled.values import are_text, copy_spans, in_blocks, put_spans, span_offsets
 from mqlake.formats import host, record, sys_flag
 from mqlake.formats.record import Fault
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import CHUNK, borrow, copy, load_i32, load_i64
+from mqlake.kernels.values import are_text, copy_spans, in_blocks, put_spans, span_offsets
 
 _GOOD = int(Fault.GOOD)
 _BORN_HOST_V6, _STORE_HOST_V6 = sys_flag.BORN_HOST_V6, sys_flag.STORE_HOST_V6

@@ -11,8 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from mqlake.dispatch.compiled.hosts import LONGEST_HOST, put_host
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import (
+from mqlake.dispatch.compiled.properties import separators
+from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
+from mqlake.formats import host, record, sys_flag
+from mqlake.formats.record import Fault
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import (
     BLOCK,
     borrow,
     copy,
@@ -23,12 +27,8 @@ from mqlake.dispatch.compiled.memory import (
     store_i64,
     store_u8,
 )
-from mqlake.dispatch.compiled.properties import separators
-from mqlake.dispatch.compiled.record import is_safe_topic, lay_out
-from mqlake.dispatch.compiled.utf8 import is_valid
-from mqlake.dispatch.compiled.values import in_blocks
-from mqlake.formats import host, record, sys_flag
-from mqlake.formats.record import Fault
+from mqlake.kernels.utf8 import is_valid
+from mqlake.kernels.values import in_blocks
 
 _GOOD = int(Fault.GOOD)
 _FIELDS = len(record.Record.__struct_fields__)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import inlined
-from mqlake.dispatch.compiled.memory import (
+from mqlake.formats import properties
+from mqlake.kernels.jit import inlined
+from mqlake.kernels.memory import (
     BLOCK,
     equal_mask,
     load_u8,
@@ -16,8 +17,7 @@ from mqlake.dispatch.compiled.memory import (
     load_word,
     lowest_bit,
 )
-from mqlake.dispatch.compiled.utf8 import first_bytes
-from mqlake.formats import properties
+from mqlake.kernels.utf8 import first_bytes
 
 _NAME_VALUE = ord(properties.NAME_VALUE_SEPARATOR)
 _PROPERTY = ord(properties.PROPERTY_SEPARATOR)

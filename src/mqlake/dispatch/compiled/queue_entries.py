@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import kernel
-from mqlake.dispatch.compiled.memory import borrow, store_i32, store_i64
 from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.kernels.jit import kernel
+from mqlake.kernels.memory import borrow, store_i32, store_i64
 
 _SIZE_AT, _TAGS_CODE_AT = 8, 8 + 4
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_i32, load_i64
 from mqlake.dispatch.compiled.queues import equal_bytes
 from mqlake.dispatch.compiled.record import has_good_body, judge_frame, lay_out
 from mqlake.dispatch.queue_read import AT, FAULT, QUEUE_OFFSET, SIZE
@@ -14,6 +12,8 @@ from mqlake.dispatch.verdict import MORE, OTHER
 from mqlake.formats import record
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.record import Fault
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import borrow, load_i32, load_i64
 
 _GOOD, _WRONG_SIZE, _OFFSET, _CRC, _SHORT = (
     int(fault) for fault in (Fault.GOOD, Fault.SIZE, Fault.OFFSET, Fault.CRC, Fault.SHORT)

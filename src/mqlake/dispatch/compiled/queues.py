@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.java_hash import hash_text
-from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import borrow, copy, load_u8, load_word
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.kernels.java_hash import hash_text
+from mqlake.kernels.jit import inlined, kernel, outlined
+from mqlake.kernels.memory import borrow, copy, load_u8, load_word
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF, _BYTE = np.uint64(32), np.uint64(8)

@@ -13,9 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.crc32 import crc32
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import (
+from mqlake.dispatch.verdict import MORE, NOTHING
+from mqlake.formats import host, record, sys_flag
+from mqlake.formats.file_name import MAX_NAME_BYTES
+from mqlake.formats.record import Fault
+from mqlake.kernels.crc32 import crc32
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import (
     BLOCK,
     below_mask,
     borrow,
@@ -27,11 +31,7 @@ from mqlake.dispatch.compiled.memory import (
     load_u32,
     lowest_bit,
 )
-from mqlake.dispatch.compiled.utf8 import first_bytes, is_valid
-from mqlake.dispatch.verdict import MORE, NOTHING
-from mqlake.formats import host, record, sys_flag
-from mqlake.formats.file_name import MAX_NAME_BYTES
-from mqlake.formats.record import Fault
+from mqlake.kernels.utf8 import first_bytes, is_valid
 
 GOOD, UNWRITTEN, BLANK, MAGIC, SIZE, LENGTHS, OFFSET, CRC, SHORT, TOPIC, _ = (
     int(fault) for fault in Fault

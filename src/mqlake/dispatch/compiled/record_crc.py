@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.crc32 import crc32
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_u8, store_i64, store_u8
-from mqlake.dispatch.compiled.text_search import holds
 from mqlake.formats import record_crc
+from mqlake.kernels.crc32 import crc32
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import borrow, load_u8, store_i64, store_u8
+from mqlake.kernels.text_search import holds
 
 _FIRST = np.frombuffer(record_crc.FIRST, np.uint8)
 _FIRST_SIZE, _SIZE = len(record_crc.FIRST), record_crc.SIZE

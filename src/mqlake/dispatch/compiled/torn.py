@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from mqlake.dispatch.compiled.crc32 import crc32
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_i64, load_u8
 from mqlake.formats import record_crc
+from mqlake.kernels.crc32 import crc32
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import borrow, load_i64, load_u8
 
 _SIZE, _DIGITS, _MASK = record_crc.SIZE, record_crc.DIGITS, record_crc.MASK
 _NAME, _NAME_END = int.from_bytes(record_crc.FIRST[:8], "big"), record_crc.FIRST[8]

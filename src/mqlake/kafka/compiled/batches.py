@@ -10,11 +10,11 @@ lie within the valid bytes.
 
 from __future__ import annotations
 
-from mqlake.dispatch.compiled.crc32 import crc32
-from mqlake.dispatch.compiled.crc32c import crc32c
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_i32, load_i64, load_u8, load_u16, load_u32
 from mqlake.formats.kafka import batch, message_set, record_batch
+from mqlake.kernels.crc32 import crc32
+from mqlake.kernels.crc32c import crc32c
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import borrow, load_i32, load_i64, load_u8, load_u16, load_u32
 
 _PREFIX, _OVERHEAD, _MIN_LENGTH = batch.PREFIX_SIZE, batch.LOG_OVERHEAD, batch.MIN_LENGTH
 _HEADER = record_batch.HEADER_SIZE

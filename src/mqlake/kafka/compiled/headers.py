@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mqlake.dispatch.compiled.jit import inlined, kernel
-from mqlake.dispatch.compiled.memory import borrow, load_u8
+from mqlake.kernels.jit import inlined, kernel
+from mqlake.kernels.memory import borrow, load_u8
 
 
 @inlined

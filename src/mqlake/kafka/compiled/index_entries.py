@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from mqlake.dispatch.compiled.jit import kernel
-from mqlake.dispatch.compiled.memory import borrow
+from mqlake.kernels.jit import kernel
+from mqlake.kernels.memory import borrow
 
 
 @kernel

@@ -9,10 +9,10 @@ is loaded from outside of it.
 
 from __future__ import annotations
 
-from mqlake.dispatch.compiled.jit import inlined, kernel, outlined
-from mqlake.dispatch.compiled.memory import borrow, load_u8
 from mqlake.formats.kafka import batch, record_batch
 from mqlake.formats.kafka.compression import CODEC_MASK
+from mqlake.kernels.jit import inlined, kernel, outlined
+from mqlake.kernels.memory import borrow, load_u8
 
 _HEADER, _MAGIC_V2 = record_batch.HEADER_SIZE, batch.MAGIC_V2
 _MIN_RECORD, _MAX_BASE = record_batch.MIN_RECORD, batch.MAX_LONG - batch.MAX_INT

@@ -10,20 +10,18 @@ from mqlake.namesrv.broker_table import BrokerKey, Place
 from mqlake.namesrv.kv_config import ORDERED_TOPICS
 from mqlake.namesrv.routes import Registration
 from mqlake.namesrv.state import State
-from mqlake.remoting.bodies.register import RegisterBody, TopicConfigs, body_crc, decode_register
-from mqlake.remoting.bodies.route import (
+from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc, decode_register
+from mqlake.protocol.bodies.route import (
     BrokerMemberGroup,
     BrokerMemberGroupBody,
     ClusterInfo,
     KVTable,
 )
-from mqlake.remoting.body import decode_body, encode_body, encode_unquoted
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.namesrv import (
+from mqlake.protocol.body import decode_body, encode_body, encode_unquoted
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.namesrv import (
     AddWritePermResponseHeader,
     BrokerHeartbeatHeader,
     BrokerNameHeader,
@@ -35,6 +33,8 @@ from mqlake.remoting.headers.namesrv import (
     UnregisterBrokerHeader,
     WipeWritePermResponseHeader,
 )
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]

@@ -11,19 +11,19 @@ from mqlake.errors import StoreError
 from mqlake.namesrv.kv_config import keep
 from mqlake.namesrv.settings import FIXED, as_properties, changed
 from mqlake.namesrv.state import State
-from mqlake.remoting.bodies.route import KVTable
-from mqlake.remoting.body import encode_body
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.namesrv import (
+from mqlake.protocol.bodies.route import KVTable
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.namesrv import (
     GetKVConfigResponseHeader,
     GetKVListByNamespaceHeader,
     KVConfigHeader,
     PutKVConfigHeader,
 )
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Handler
 from mqlake.store.settings import parse_properties
 
 _log: Final = logging.getLogger("mqlake.namesrv")

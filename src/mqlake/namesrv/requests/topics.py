@@ -11,19 +11,19 @@ from mqlake.namesrv.kv_config import ORDERED_TOPICS
 from mqlake.namesrv.routes import LONGEST_TOPIC
 from mqlake.namesrv.state import State
 from mqlake.namesrv.topic_table import UNIT, UNIT_SUBSCRIPTION
-from mqlake.remoting.bodies.route import TopicList, TopicRouteData
-from mqlake.remoting.body import decode_body, encode_body, encode_unquoted
-from mqlake.remoting.codes import RequestCode, ResponseCode
-from mqlake.remoting.command import Command, response
-from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
-from mqlake.remoting.errors import RemotingError
-from mqlake.remoting.headers.namesrv import (
+from mqlake.protocol.bodies.route import TopicList, TopicRouteData
+from mqlake.protocol.body import decode_body, encode_body, encode_unquoted
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.namesrv import (
     DeleteTopicInNamesrvHeader,
     GetRouteInfoHeader,
     GetTopicsByClusterHeader,
     TopicHeader,
 )
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]

@@ -22,12 +22,11 @@ from mqlake.formats.own_properties import (
 from mqlake.formats.properties import DELAY, INNER_NUM, REAL_QID, REAL_TOPIC
 from mqlake.formats.property_edits import edit
 from mqlake.formats.sys_flag import INNER_BATCH, TRANSACTION_MASK
-from mqlake.formats.topic_names import UNDELIVERABLE_TOPIC
+from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC, UNDELIVERABLE_TOPIC
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.config.config_entries import TopicTable
 from mqlake.store.delivery.put_again import Put, Stored, message_of
-from mqlake.store.delivery.topics import HALF_TOPIC, TIMER_TOPIC
 
 _PERMANENT = (
     PutStatus.MESSAGE_ILLEGAL,

@@ -13,12 +13,12 @@ from mqlake.formats import properties, sys_flag
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC, delay_level, parse_delay_levels
 from mqlake.formats.properties import DELAY, REAL_QID, REAL_TOPIC
 from mqlake.formats.property_edits import edit
+from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.store.append.checks import Refusal, encode_properties
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.put_again import is_usable_topic
 from mqlake.store.delivery.timer_messages import WHEN, asks_for_timer, check_room, put_aside
-from mqlake.store.delivery.topics import TIMER_TOPIC
 from mqlake.store.settings import StoreSettings
 
 _DELAY = f"{DELAY}{properties.NAME_VALUE_SEPARATOR}".encode()

@@ -12,12 +12,12 @@ from mqlake.formats.consume_queue import (
     delivery_time,
     parse_delay_levels,
 )
+from mqlake.formats.topic_names import WAITING
 from mqlake.storage.clock import Clock
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
 from mqlake.store.delivery.put_again import message_of, read_entry, real_queue
 from mqlake.store.delivery.redelivery import Redelivery
-from mqlake.store.delivery.topics import WAITING
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service

@@ -24,11 +24,11 @@ from mqlake.formats.own_properties import (
 from mqlake.formats.properties import REAL_QID, REAL_TOPIC, UNIQ_KEY
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
+from mqlake.formats.topic_names import TIMER_TOPIC, WAITING
 from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
 from mqlake.store.delivery.put_again import Stored, message_of, real_queue
-from mqlake.store.delivery.topics import TIMER_TOPIC, WAITING
 from mqlake.store.settings import StoreSettings
 
 DELIVER_MS = "TIMER_DELIVER_MS"

@@ -14,6 +14,7 @@ from mqlake.formats.properties import REAL_TOPIC, UNIQ_KEY
 from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerPosition
 from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
+from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.message import Message
@@ -31,7 +32,6 @@ from mqlake.store.delivery.timer_messages import (
     rolled,
 )
 from mqlake.store.delivery.timer_wheel import TimerWheel
-from mqlake.store.delivery.topics import TIMER_TOPIC
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service

@@ -17,6 +17,7 @@ from mqlake.formats import properties
 from mqlake.formats.host import decode_host
 from mqlake.formats.properties import PGROUP
 from mqlake.formats.record import Record
+from mqlake.formats.topic_names import DISCARDED_TOPIC, HALF_TOPIC
 from mqlake.storage.clock import Clock
 from mqlake.store.append.checks import Refusal, encode_properties, illegal
 from mqlake.store.append.message import Message
@@ -26,7 +27,6 @@ from mqlake.store.delivery.half_queue import HalfQueue
 from mqlake.store.delivery.put_again import Put, Stored, is_usable_topic, read_at, real_queue
 from mqlake.store.delivery.redelivery import Redelivery, is_permanent
 from mqlake.store.delivery.timer_messages import asks_for_timer, check_time
-from mqlake.store.delivery.topics import DISCARDED_TOPIC, HALF_TOPIC
 from mqlake.store.delivery.transaction_messages import (
     CHECK_TIMES,
     FIRST_OFFSET,

@@ -1,0 +1,176 @@
+"""Read the frame of a send with a binary header, as most are.
+
+What is in the least unusual is not taken, and said by those who read frames one by one.
+"""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.broker.send.compiled.spans import is_text, text_bytes
+from mqlake.formats import sys_flag
+from mqlake.kernels.jit import inlined
+from mqlake.kernels.memory import load_i32, load_u8, load_u16, load_u32
+from mqlake.protocol.binary_header import START_SIZE
+from mqlake.protocol.command import Serialization
+
+_BINARY = int(Serialization.ROCKETMQ)
+_HEADER_AT = 8
+_FLAG_AT, _REMARK_AT = 9, 13
+_OPAQUE_AT = _HEADER_AT + 5
+_LEAST_FRAME = _HEADER_AT + START_SIZE + 4
+_FIELDS_AT = START_SIZE + 4
+_VALUE_AT = 2 + 1 + 4  # a field whose name has one letter
+
+LETTERS = 14
+_FIRST_LETTER = ord("a")
+TOPIC, _TOPIC_QUEUES, QUEUE_ID, _SYS_FLAG, _BORN, FLAG, PROPERTIES, _TIMES = (
+    ord(letter) - _FIRST_LETTER for letter in "bdefghij"
+)
+_UNIT, _MOST_TIMES, BATCH = (ord(letter) - _FIRST_LETTER for letter in "klm")
+_REQUIRED = 8
+_UNUSUAL = sys_flag.TRANSACTION_MASK | sys_flag.INNER_BATCH
+_MIN_I32, _MAX_I32 = -(1 << 31), (1 << 31) - 1
+_MOST_DIGITS = 18
+
+_TRUE, _FALSE = text_bytes("true"), text_bytes("false")
+_ZERO, _NINE, _MINUS = ord("0"), ord("9"), ord("-")
+
+
+@inlined
+def _number(data, at, length):
+    """Return (whether these are the digits of a number as most are written, the number)."""
+    end, sign = at + length, 1
+    if length > 0 and load_u8(data, at) == _MINUS:
+        sign = -1
+        at += 1
+    digits, number = end - at, np.int64(0)
+    if digits < 1 or digits > _MOST_DIGITS:
+        return False, number
+    if load_u8(data, at) == _ZERO and (digits > 1 or sign < 0):
+        return False, number
+    for place in range(at, end):
+        byte = load_u8(data, place)
+        if byte < _ZERO or byte > _NINE:
+            return False, number
+        number = number * 10 + (byte - _ZERO)
+    return True, sign * number
+
+
+@inlined
+def _small_number(data, at, length):
+    ok, number = _number(data, at, length)
+    return ok and _MIN_I32 <= number <= _MAX_I32, number
+
+
+@inlined
+def _read_fields(data, at, end, starts, lengths):
+    """Note where the values of fields named by one letter are; whether there are no others."""
+    lengths[:] = -1
+    while at < end:
+        if end - at < _VALUE_AT or load_u16(data, at) != 1:
+            return False
+        letter = load_u8(data, at + 2) - _FIRST_LETTER
+        length = load_i32(data, at + 3)
+        at += _VALUE_AT
+        if letter < 0 or letter >= LETTERS or length < 0 or length > end - at:
+            return False
+        if lengths[letter] >= 0:
+            return False
+        starts[letter], lengths[letter] = at, length
+        at += length
+    for letter in range(_REQUIRED):
+        if lengths[letter] < 0:
+            return False
+    return lengths[PROPERTIES] > 0
+
+
+@inlined
+def _read_numbers(data, starts, lengths, numbers):
+    """Read the fields that are numbers or yes (1) and no; whether all are as most are written."""
+    numbers[_TIMES] = numbers[BATCH] = 0
+    for letter in (_TOPIC_QUEUES, QUEUE_ID, _SYS_FLAG, FLAG, _TIMES, _MOST_TIMES):
+        if lengths[letter] >= 0:
+            ok, numbers[letter] = _small_number(data, starts[letter], lengths[letter])
+            if not ok:
+                return False
+    ok, numbers[_BORN] = _number(data, starts[_BORN], lengths[_BORN])
+    unit, batch = lengths[_UNIT], lengths[BATCH]
+    ok &= (
+        unit < 0
+        or is_text(data, starts[_UNIT], unit, _TRUE)
+        or is_text(data, starts[_UNIT], unit, _FALSE)
+    )
+    if batch >= 0 and is_text(data, starts[BATCH], batch, _TRUE):
+        numbers[BATCH] = 1
+        return ok
+    return ok and (batch < 0 or is_text(data, starts[BATCH], batch, _FALSE))
+
+
+@inlined
+def read_send(data, at, code, topic, queues, most, starts, lengths, numbers):
+    """Return (position of the body, position behind the frame); 0 where it is not one as most are.
+
+    That is one that is whole, of this request code, to this topic and to a queue below `queues`.
+
+    Args:
+        most: bytes of a frame, a header and a body.
+        starts, lengths, numbers: get what the fields are, a row a letter; lengths of -1 for none.
+    """
+    nothing = np.int64(0), np.int64(0)
+    if len(data) - at <= _LEAST_FRAME:
+        return nothing
+    length, header_length = load_u32(data, at), load_u32(data, at + 4)
+    kind, header_length = header_length >> 24, header_length & 0xFFFFFF
+    header_at, following = at + _HEADER_AT, at + 4 + length
+    body_at = header_at + header_length
+    body_length = following - body_at
+    if kind != _BINARY or length > most[0] or header_length > most[1]:
+        return nothing
+    if header_length < _FIELDS_AT or body_length < 0 or following > len(data):
+        return nothing
+    if body_length == 0 or body_length > most[2]:
+        return nothing
+    if (
+        load_u16(data, header_at) != code
+        or load_i32(data, header_at + _FLAG_AT) != 0
+        or load_i32(data, header_at + _REMARK_AT) != 0
+        or load_i32(data, header_at + START_SIZE) != header_length - _FIELDS_AT
+        or not _read_fields(data, header_at + _FIELDS_AT, body_at, starts, lengths)
+        or not _read_numbers(data, starts, lengths, numbers)
+        or not is_text(data, starts[TOPIC], lengths[TOPIC], topic)
+    ):
+        return nothing
+    if numbers[QUEUE_ID] < 0 or numbers[QUEUE_ID] >= queues:
+        return nothing
+    if numbers[_SYS_FLAG] & _UNUSUAL != 0:
+        return nothing
+    return np.int64(body_at), np.int64(following)
+
+
+@inlined
+def fill_draft(draft, number, values):
+    """Fill what a header says of each of its messages; `number` is that of the queue."""
+    draft.queue, draft.queue_id = number, values[QUEUE_ID]
+    draft.sys_flag, draft.reconsume_times = values[_SYS_FLAG], values[_TIMES]
+    draft.born_timestamp, draft.prepared_transaction_offset = values[_BORN], 0
+    draft.host, draft.regular = 0, 1
+
+
+@inlined
+def fill_send(send, data, at, key_at, key_length, messages):
+    """Fill what the answer to the frame at `at` needs."""
+    send.frame_at, send.key_at, send.key_length = at, key_at, key_length
+    send.opaque, send.messages = load_i32(data, at + _OPAQUE_AT), messages
+
+
+@inlined
+def queue_number(queue_id, found, numbers, queue_ids):
+    """Return (the number of a queue in a run, how many queues it has now)."""
+    if numbers[queue_id] < 0:
+        numbers[queue_id], queue_ids[found] = found, queue_id
+        found += 1
+    return numbers[queue_id], found

@@ -1,0 +1,70 @@
+"""Find the unique key in the properties of a send, as most are."""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.broker.send.compiled.spans import begins, text_bytes
+from mqlake.formats import properties
+from mqlake.kernels.jit import inlined
+from mqlake.kernels.memory import load_u8
+
+PAIR_END = ord(properties.PROPERTY_SEPARATOR)
+_UNIQUE_KEY = text_bytes(f"{properties.UNIQ_KEY}{properties.NAME_VALUE_SEPARATOR}")
+# Names, or how they begin, of properties with which more is to be done than to store them.
+_DELAY, _TIMER, _HALF, _POP, _INNER, _CRC = (
+    text_bytes(name)
+    for name in (
+        properties.DELAY,
+        "TIMER_DEL",
+        properties.TRAN_MSG,
+        "POP_CK",
+        properties.INNER_NUM,
+        properties.CRC32,
+    )
+)
+
+
+@inlined
+def _is_plain(byte):
+    return 48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122
+
+
+@inlined
+def find_key(data, at, end):
+    """Return (position, length) of the unique key in properties; -1 where they are not as most are.
+
+    So are ASCII, have such a key of letters and digits, and ask for nothing.
+    """
+    key_at, key_length = np.int64(-1), np.int64(0)
+    while at < end:
+        if (
+            begins(data, at, end, _DELAY)
+            or begins(data, at, end, _TIMER)
+            or begins(data, at, end, _HALF)
+            or begins(data, at, end, _POP)
+            or begins(data, at, end, _INNER)
+            or begins(data, at, end, _CRC)
+        ):
+            return np.int64(-1), key_length
+        is_key = begins(data, at, end, _UNIQUE_KEY)
+        start = at + len(_UNIQUE_KEY) if is_key else at
+        at = start
+        plain = True
+        while at < end:
+            byte = load_u8(data, at)
+            if byte == PAIR_END:
+                break
+            if byte >= 128:
+                return np.int64(-1), key_length
+            plain &= _is_plain(byte)
+            at += 1
+        if is_key:
+            if not plain or at == start:
+                return np.int64(-1), key_length
+            key_at, key_length = start, at - start
+        at += 1
+    return key_at, key_length

@@ -1,0 +1,24 @@
+"""Compile the kernels for runs of frames, or load them from the cache, before they are needed.
+
+`python -m mqlake.broker.send.warm_up` fills the cache once, at set-up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.broker.send.run_frames import Most, SendAnswers, SendRuns
+from mqlake.protocol.command import Command, Serialization
+
+
+def load() -> None:
+    """Call each kernel once, on no frame."""
+    nothing = np.frombuffer(b"", np.uint8)
+    runs = SendRuns(Most(0, 0, 0))
+    runs.find_batches(b"", 0, nothing, 1)
+    run = runs.find(b"", 0, nothing, 1, nothing)
+    SendAnswers(Command(0, serialization=Serialization.ROCKETMQ), "").of(run, 0)
+
+
+if __name__ == "__main__":
+    load()

@@ -1,0 +1,122 @@
+"""Find a directory for the compiled kernels.
+
+Numba's own choice (`__pycache__` beside the source, else the user's cache) ends in an error where
+neither can be written, as on many Spark executors; and it keys a kernel by the file that holds it
+alone, so that a change in an inlined function of another file goes unnoticed. Hence a directory of
+our own, whose name is a hash over all that the machine code depends on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+_KERNELS = ("kernels/*.py", "**/compiled/*.py")
+_SHARED = (
+    "formats/**/*.py",
+    "dispatch/columns.py",
+    "dispatch/drafts.py",
+    "dispatch/queue_read.py",
+    "dispatch/verdict.py",
+    "kafka/columns.py",
+    "protocol/binary_header.py",
+    "protocol/codes.py",
+    "protocol/command.py",
+    "broker/send/run_frames.py",
+)
+"""What else the kernels compile in: columns, and the constants of formats and frames."""
+_UNUSED_FOR = 30 * 86_400
+"""Seconds after which a directory that no process has used is removed when another one is made."""
+_DAY = 86_400
+
+
+def cache_directory(parts: Iterable[str], package: Path = PACKAGE) -> Path | None:
+    """Return a writable directory for machine code made from a package under the options `parts`.
+
+    Where NUMBA_CACHE_DIR says, else in the package, else in the user's cache directory, else in the
+    temporary directory. None where nothing can be written: then each process compiles anew.
+
+    Directories of other sources or options that no process has used for 30 days are removed.
+    """
+    name = fingerprint(parts, package)
+    for root in _roots():
+        directory = root / name
+        is_new = not directory.exists()
+        if not _is_usable(directory):
+            continue
+        _note_use(directory)
+        if is_new:
+            _prune(root)
+        return directory
+    return None
+
+
+def fingerprint(parts: Iterable[str], package: Path = PACKAGE) -> str:
+    """Return a name that changes with the sources, the Python and the options."""
+    digest = hashlib.sha256()
+    for part in (platform.machine(), platform.python_version(), *parts):
+        digest.update(part.encode() + b"\0")
+    for pattern in (*_KERNELS, *_SHARED):
+        for path in sorted(package.glob(pattern)):
+            name = path.relative_to(package).as_posix()
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"kernels-{digest.hexdigest()[:16]}"
+
+
+def _note_use(directory: Path) -> None:
+    """Let the directory's time say that it is used, to the day."""
+    with suppress(OSError):
+        if time.time() - directory.stat().st_mtime > _DAY:
+            os.utime(directory)
+
+
+def _prune(root: Path) -> None:
+    """Remove what kernels of other sources left."""
+    oldest = time.time() - _UNUSED_FOR
+    with suppress(OSError):
+        for directory in root.glob("kernels-*"):
+            if directory.stat().st_mtime < oldest and not _is_open_to_others(directory):
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def _roots() -> Iterator[Path]:
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen)
+    yield PACKAGE / "kernels" / "__pycache__"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        yield Path(base) / "mqlake"
+    with suppress(RuntimeError):  # a user id without a home
+        yield Path.home() / ".cache" / "mqlake"
+    yield Path(tempfile.gettempdir()) / f"mqlake-{_user()}"
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _is_usable(directory: Path) -> bool:
+    """Make the directory; refuse one that others can write: what lies in it is executed."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_open_to_others(directory) or _is_open_to_others(directory.parent, stat.S_ISVTX):
+            return False
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
+
+
+def _is_open_to_others(directory: Path, but_if: int = 0) -> bool:
+    """Say whether others could put a directory or file in place of ours, `but_if` the mode has."""
+    status = directory.stat()
+    is_ours = status.st_uid in (_user(), 0)
+    return not is_ours or bool(status.st_mode & stat.S_IWOTH and not status.st_mode & but_if)

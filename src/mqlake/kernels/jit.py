@@ -1,0 +1,82 @@
+"""How kernels are compiled: entry points, what is inlined into them, and single instructions."""
+
+# pyright: basic
+# Reason: Numba's decorators carry no types.
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite
+import numba.core.config
+from numba import njit, types
+from numba.extending import intrinsic
+
+from mqlake.kernels.cache import cache_directory
+
+config: Any = numba.core.config
+
+ANY: Any = None
+"""The type of a parameter that takes any argument: an array."""
+
+BOUNDS_CHECKED = os.environ.get("MQLAKE_BOUNDSCHECK") == "1"
+"""Check each load and store, `memory`'s included; an IndexError says that a kernel is wrong."""
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": BOUNDS_CHECKED}
+_CACHE = cache_directory(
+    (
+        numba.__version__,
+        llvmlite.__version__,
+        f"bounds checked: {BOUNDS_CHECKED}",
+        f"cpu: {config.CPU_NAME} {config.CPU_FEATURES} {config.OPT}",
+    )
+)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile an entry point on its first call, or load it from the cache."""
+    # Numba reads its setting here and only here. Ours must not move the caches of others.
+    theirs, config.CACHE_DIR = config.CACHE_DIR, str(_CACHE or "")
+    try:
+        return njit(cache=_CACHE is not None, **_OPTIONS)(function)
+    finally:
+        config.CACHE_DIR = theirs
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a part of kernels into each of its callers."""
+    return njit(forceinline=True, **_OPTIONS)(function)
+
+
+def outlined(function: Callable[..., Any]) -> Any:
+    """Compile a rare part of kernels once a kernel, away from the hot path."""
+    return njit(**_OPTIONS)(function)
+
+
+def emitted(result: Any, *parameters: Any, emit: Callable[..., Any]) -> Any:
+    """Make a function of kernels from the LLVM instructions that `emit` builds.
+
+    `emit` gets the context, the builder, the types of the arguments and their values. A parameter
+    ANY takes an argument of whatever type; a result ANY has the type of the first argument.
+    """
+
+    def typing(_context: Any, *arguments: Any) -> Any:
+        kinds = [
+            given if wanted is ANY else wanted
+            for wanted, given in zip(parameters, arguments, strict=True)
+        ]
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            value = emit(context, builder, signature.args, values)
+            return context.get_dummy_value() if result is types.void else value
+
+        return (kinds[0] if result is ANY else result)(*kinds), generate
+
+    # Numba asks how many arguments there are.
+    names = ["context", *(f"argument_{place}" for place in range(len(parameters)))]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    typing.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    return intrinsic(typing)

@@ -1,0 +1,56 @@
+"""Consumer groups as a broker tells of them, and as it is told.
+
+Upstream: `SubscriptionGroupConfig`, `SubscriptionGroupWrapper`, `SubscriptionGroupList`.
+What is null upstream is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+import msgspec
+
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topics import Topic
+from mqlake.protocol.body import encode_body
+
+
+class GroupConfigs(msgspec.Struct, rename="camel"):
+    """The body of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
+
+    group_config_list: list[SubscriptionGroup] = []
+
+
+class TopicConfigs(msgspec.Struct, rename="camel"):
+    """The body of UPDATE_AND_CREATE_TOPIC_LIST."""
+
+    topic_config_list: list[Topic] = []
+
+
+def encode_group(group: SubscriptionGroup) -> bytes:
+    """Return one group's settings."""
+    return encode_body(_plain(group))
+
+
+def join_groups(members: Iterable[bytes], version: DataVersion) -> bytes:
+    """Return all groups' settings by name, each member a name and what `encode_group` returns."""
+    return b"".join(
+        (
+            b'{"subscriptionGroupTable":{',
+            b",".join(members),
+            b'},"dataVersion":',
+            encode_body(version),
+            b',"forbiddenTable":{}}',
+        )
+    )
+
+
+def _plain(group: SubscriptionGroup) -> dict[str, object]:
+    fields = cast("dict[str, object]", msgspec.to_builtins(group))
+    if not group.subscription_data_set:
+        del fields["subscriptionDataSet"]
+    policy = cast("dict[str, object]", fields["groupRetryPolicy"])
+    fields["groupRetryPolicy"] = {name: each for name, each in policy.items() if each is not None}
+    return fields

@@ -1,0 +1,79 @@
+"""JSON bodies, in the dialect of fastjson."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats import fastjson
+from mqlake.formats.config import convert
+from mqlake.protocol.command import Body
+from mqlake.protocol.errors import BodyError
+
+MAX_LENIENT: Final = 16 * 1024
+"""Longest body in bytes that is read again when it is no strict JSON: that takes about a
+millisecond for each KiB, in which nobody else is served."""
+MAX_CONVERTED: Final = 64 * 1024
+"""Longest body in bytes that is strict JSON and whose values are converted to the types of their
+fields."""
+MAX_LENIENT_ANSWER: Final = 4 * 1024 * 1024
+"""The same of answers that a tool has asked for, which serves nobody else."""
+
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+_plain = msgspec.json.Decoder().decode
+
+
+def decode_body(kind: type[T], data: Body, max_lenient: int = MAX_LENIENT) -> T:
+    """Return what a JSON body says, as `kind`: unknown fields are ignored, null is absent.
+
+    Args:
+        max_lenient: longest body in bytes that may be fastjson's dialect instead of strict JSON.
+
+    Raises:
+        BodyError: it is no such JSON.
+    """
+    try:
+        return _decoder(kind)(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        reason: Exception = error
+    try:
+        if len(data) <= MAX_CONVERTED:
+            return convert(_plain(data), kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, FormatError, RecursionError) as error:
+        reason = error
+    if len(data) <= max_lenient:
+        try:
+            return convert(fastjson.loads(bytes(data)), kind)
+        except (FormatError, RecursionError) as error:
+            reason = error
+    raise BodyError(f"the body is no {kind.__name__}: {reason}") from None
+
+
+def decode_answer(kind: type[T], data: Body) -> T:
+    """Return what the body of an answer says, as `decode_body` does; it may be long.
+
+    Raises:
+        BodyError: it is no such JSON.
+    """
+    return decode_body(kind, data, MAX_LENIENT_ANSWER)
+
+
+def encode_body(value: object) -> bytes:
+    """Return standard JSON: integer keys are quoted. Fields that are UNSET are left out."""
+    return _encode(value)
+
+
+def encode_unquoted(value: object) -> bytes:
+    """Return what fastjson writes by default: integer keys stand without quotes."""
+    return fastjson.dumps(msgspec.to_builtins(value), pretty=False).encode()
+
+
+@cache
+def _decoder(kind: type[T]) -> Callable[[Any], T]:
+    return msgspec.json.Decoder(kind, strict=False).decode

@@ -1,0 +1,184 @@
+"""A request or a response (upstream: `RemotingCommand`)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats import fastjson
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import HeaderError
+from mqlake.protocol.header import H, Header, Int32, from_fields, from_json, to_fields
+
+VERSION: Final = 513
+"""The version that commands made here state: that of RocketMQ 5.5.0 (`MQVersion`)."""
+
+LANGUAGE: Final = "PYTHON"
+
+RESPONSE: Final = 1
+"""Bit of `flag`: a response."""
+ONEWAY: Final = 2
+"""Bit of `flag`: a request that wants no response."""
+
+_NO_FIELDS: Final = msgspec.Raw()
+_decode_fields = msgspec.json.Decoder(dict[str, str]).decode
+
+if TYPE_CHECKING:
+    Body = bytes | bytearray | memoryview
+    """What a body may be: anything that bytes can be joined with."""
+else:
+    Body = Any  # a union of kinds of bytes is more than msgspec takes
+
+
+class Serialization(IntEnum):
+    """How the header of a frame is written (upstream: `SerializeType`)."""
+
+    JSON = 0
+    ROCKETMQ = 1
+
+
+class Command(msgspec.Struct, gc=False):
+    """A request or a response.
+
+    Attributes:
+        code: of `RequestCode` or `ResponseCode`, or one that is not known here.
+        opaque: number that matches a response to its request on one connection.
+        remark: one line for a person, mostly in responses.
+        language, version: what the other side states about itself.
+        body: what follows the header; b"" where there is none.
+        serialization: how the header is, or was, written.
+    """
+
+    code: Int32
+    opaque: Int32 = 0
+    flag: Int32 = 0
+    remark: str | None = None
+    language: str = "JAVA"
+    version: Int32 = 0
+    raw_fields: msgspec.Raw = msgspec.field(name="extFields", default=_NO_FIELDS)
+    known_fields: dict[str, str] | None = msgspec.field(name=" fields", default=None)
+    body: Body = msgspec.field(name=" body", default=b"")
+    serialization: int = msgspec.field(name=" serialization", default=0)
+
+    @property
+    def is_response(self) -> bool:
+        """Whether this answers a request."""
+        return self.flag & RESPONSE != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        """Whether this request wants no response."""
+        return self.flag & ONEWAY != 0
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The header fields (`extFields`), as strings.
+
+        Raises:
+            HeaderError: they are no JSON object of plain values.
+        """
+        if self.known_fields is None:
+            self.known_fields = _read_fields(self.raw_fields)
+        return self.known_fields
+
+    def bare(self) -> Command:
+        """Return what is needed to answer this request, without what else it brought."""
+        return Command(self.code, self.opaque, self.flag, serialization=self.serialization)
+
+    def header(self, kind: type[H]) -> H:
+        """Return the header fields as `kind`.
+
+        Raises:
+            HeaderError: a field is missing or not of its type.
+        """
+        fields = cast("object", self.raw_fields)
+        if type(fields) is kind:
+            return fields
+        if isinstance(fields, msgspec.Raw) and fields is not _NO_FIELDS:
+            try:
+                return from_json(kind, fields)
+            except HeaderError:
+                pass  # the slower way takes what fastjson takes, or says what is wrong
+        return from_fields(kind, self.fields)
+
+
+def request(code: int, header: Header | dict[str, str] | None = None, body: Body = b"") -> Command:
+    """Return a request; the connection numbers it."""
+    return Command(
+        int(code), language=LANGUAGE, version=VERSION, known_fields=_fields(header), body=body
+    )
+
+
+def oneway(code: int, header: Header | dict[str, str] | None = None, body: Body = b"") -> Command:
+    """Return a request that wants no response."""
+    return Command(
+        int(code),
+        flag=ONEWAY,
+        language=LANGUAGE,
+        version=VERSION,
+        known_fields=_fields(header),
+        body=body,
+    )
+
+
+def response(
+    request: Command,
+    code: int = ResponseCode.SUCCESS,
+    header: Header | dict[str, str] | None = None,
+    body: Body = b"",
+    remark: str | None = None,
+) -> Command:
+    """Return the response to a request."""
+    return Command(
+        int(code),
+        request.opaque,
+        RESPONSE,
+        remark,
+        LANGUAGE,
+        VERSION,
+        _NO_FIELDS,
+        _fields(header),
+        body,
+        request.serialization,
+    )
+
+
+def _fields(header: Header | dict[str, str] | None) -> dict[str, str]:
+    if header is None:
+        return {}
+    return to_fields(header) if isinstance(header, Header) else header
+
+
+def _read_fields(raw: object) -> dict[str, str]:
+    if isinstance(raw, Header):
+        return to_fields(raw)
+    data = bytes(cast("msgspec.Raw", raw))
+    if not data:
+        return {}
+    try:
+        return _decode_fields(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass  # the slower way takes what fastjson takes, or says what is wrong
+    try:
+        found = fastjson.loads(data)
+    except FormatError as error:
+        raise HeaderError(f"extFields: {error}") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise HeaderError("extFields is no object")
+    items = cast("dict[str | int, object]", found).items()
+    return {str(name): _plain(name, value) for name, value in items if value is not None}
+
+
+def _plain(name: str | int, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise HeaderError(f"extFields: {name} is no plain value")

@@ -1,0 +1,65 @@
+"""Headers of requests for offsets of queues and of consumer groups.
+
+Upstream: `QueryConsumerOffsetRequestHeader`, `UpdateConsumerOffsetRequestHeader`,
+`GetMaxOffsetRequestHeader`, `SearchOffsetRequestHeader` and those like them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mqlake.protocol.header import Header, Int32, Int64
+
+
+class QueryConsumerOffsetHeader(Header):
+    """QUERY_CONSUMER_OFFSET.
+
+    Attributes:
+        set_zero_if_not_found: False: a group without an offset is told so, and not 0.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    set_zero_if_not_found: bool | None = None
+
+
+class UpdateConsumerOffsetHeader(Header):
+    """UPDATE_CONSUMER_OFFSET."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32 | None = None
+    commit_offset: Int64 | None = None
+
+
+class QueueHeader(Header):
+    """GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME: which queue."""
+
+    topic: str
+    queue_id: Int32
+
+
+class SearchOffsetHeader(Header):
+    """SEARCH_OFFSET_BY_TIMESTAMP.
+
+    Attributes:
+        timestamp: store time, milliseconds.
+    """
+
+    topic: str
+    queue_id: Int32
+    timestamp: Int64
+    boundary_type: Literal["LOWER", "UPPER"] = "LOWER"
+
+
+class OffsetHeader(Header):
+    """The answer: an offset of a queue."""
+
+    offset: Int64
+
+
+class TimestampHeader(Header):
+    """The answer: a store time in milliseconds, -1 where there is no message."""
+
+    timestamp: Int64

@@ -1,0 +1,119 @@
+"""Names of topics and groups: which are allowed, which are the system's, which go with a group.
+
+Upstream: `TopicValidator`, `MixAll`, `KeyBuilder`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
+from mqlake.formats.topic_names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    CHECKPOINT_TOPIC,
+    DISCARDED_TOPIC,
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    OF_GROUPS,
+    OFFSET_MOVED_TOPIC,
+    OP_TOPIC,
+    RETRY_PREFIX,
+    SELF_TEST_TOPIC,
+    TIMER_TOPIC,
+    TRACE_TOPIC,
+    UNDELIVERABLE_TOPIC,
+)
+
+DLQ_QUEUES = 1
+SYSTEM_PREFIX = "rmq_sys_"
+SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+
+REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
+MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+REPLY_SUFFIX = "_REPLY_TOPIC"
+
+_NOT_FOR_PRODUCERS = frozenset(
+    (SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, DISCARDED_TOPIC, SELF_TEST_TOPIC, OFFSET_MOVED_TOPIC)
+)
+"""Upstream: `NOT_ALLOWED_SEND_TOPIC_SET`."""
+_OWN = (TIMER_TOPIC, UNDELIVERABLE_TOPIC, REVIVE_PREFIX, MEMBER_GROUP_PREFIX)
+"""How further topics begin whose contents a broker trusts; upstream lets clients send to them.
+
+Others with SYSTEM_PREFIX are for clients: some send their traces to `rmq_sys_TRACE_DATA_region`.
+"""
+SYSTEM_TOPICS = _NOT_FOR_PRODUCERS | {
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    TRACE_TOPIC,
+    CHECKPOINT_TOPIC,
+}
+
+SYSTEM_GROUPS = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+"""Consumer groups that every broker has."""
+
+_ALLOWED = re.compile("[%|a-zA-Z0-9_-]+")
+_ALLOWED_TEXT = "^[%|a-zA-Z0-9_-]+$"
+_LONGEST_TOPIC = 127
+_LONGEST_GROUP_TOPIC = 255
+_LONGEST_GROUP = 120
+
+
+def retry_topic(group: str) -> str:
+    """Return the topic of what a group gave back."""
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """Return the topic of what a group has given up."""
+    return DLQ_PREFIX + group
+
+
+def is_for_clients(topic: str) -> bool:
+    """Say whether clients may send to a topic: not to those whose contents the broker trusts."""
+    return topic not in _NOT_FOR_PRODUCERS and not topic.startswith(_OWN)
+
+
+def longest_retry_topic(*, is_v2_written: bool) -> int:
+    """Return the bytes that the retry topic of a group may have.
+
+    Args:
+        is_v2_written: whether topics of more than 127 bytes can be written
+            (`autoMessageVersionOnTopicLen`).
+    """
+    return _LONGEST_GROUP_TOPIC if is_v2_written else _LONGEST_TOPIC
+
+
+def topic_fault(topic: str) -> str | None:
+    """Return what is wrong with the name of a topic, None for nothing."""
+    is_of_group = topic.startswith(OF_GROUPS)
+    if is_of_group:
+        return _fault("topic", topic, _LONGEST_GROUP_TOPIC)
+    return _fault("topic", topic, _LONGEST_TOPIC)
+
+
+def group_fault(group: str) -> str | None:
+    """Return what is wrong with the name of a group, None for nothing."""
+    return _fault("group", group, _LONGEST_GROUP)
+
+
+def _fault(kind: str, name: str, longest: int) -> str | None:
+    if not name.strip():
+        return f"The specified {kind} is blank."
+    if not _ALLOWED.fullmatch(name):
+        return (
+            f"The specified {kind}: {name}, contains illegal characters, allowing only"
+            f" {_ALLOWED_TEXT}"
+        )
+    if len(name) > longest:
+        return f"The specified {kind}: {name}, is longer than {kind} max length: {longest}"
+    return None

@@ -1,0 +1,143 @@
+"""Bytes of a connection to commands (docs/formats/remoting.md).
+
+Upstream: `NettyDecoder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from mqlake.protocol import binary_header, json_header
+from mqlake.protocol.command import Command, Serialization
+from mqlake.protocol.errors import FrameError
+from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS
+from mqlake.remoting.limits import Limits
+
+_BINARY: Final = int(Serialization.ROCKETMQ)
+_JSON: Final = int(Serialization.JSON)
+_TLS_HANDSHAKE: Final = 0x16
+_BETWEEN_RUNS: Final = 8
+"""Frames that are read one by one, once no run begins, before a run is asked for again."""
+
+_PROGRESS: Final = 65_536
+"""Bytes of a frame that are progress: a byte now and then is none."""
+
+_LARGE: Final = 5 << 20
+"""Bytes of a frame in which no runs are looked for."""
+
+TakeRun = Callable[[bytes, int], int]
+"""Serves whole frames with binary headers of a run in some data, from a position on; returns the
+position behind them, or the same one."""
+
+
+class FrameReader:
+    """Cuts the bytes of one connection into commands. Does no I/O.
+
+    Args:
+        take_run: asked for runs, before frames are read one by one.
+
+    Attributes:
+        untaken: bytes that are held until all commands in them are taken.
+        begun: when the frame began that is not complete; the time that `feed` was given.
+        moved: when so much of it had come last that it can be called progress.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        decode_json: Callable[[bytes], Command] = json_header.decode,
+        take_run: TakeRun | None = None,
+    ) -> None:
+        self._limits = limits
+        self._decode_json = decode_json
+        self._take_run = take_run
+        self._rest = bytearray()
+        self._need = 0
+        self.untaken = 0
+        self.begun = self.moved = 0.0
+        self._counted = 0
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes held of a frame that is not complete."""
+        return len(self._rest)
+
+    def clear(self) -> None:
+        """Let go of what is held of a frame that is not complete."""
+        self._rest = bytearray()
+        self.untaken = 0
+
+    def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command]:
+        """Return the commands that `data` completes; keep what is left for the next call.
+
+        They are to be taken, all of them, before the next call.
+
+        Raises:
+            FrameError: on taking: what comes next is no frame; nothing more can be read.
+        """
+        if self._rest:
+            self._rest += data
+            size = len(self._rest)
+            if size < self._need:
+                if size - self._counted >= _PROGRESS:
+                    self.moved, self._counted = now, size
+                return iter(())
+            whole, self._rest = self._rest, bytearray()
+            self.untaken = size
+            # The frame is copied once only if it is large: that takes milliseconds.
+            return self._cut(bytes(whole) if size < _LARGE else memoryview(whole), now)
+        self.untaken = len(data)
+        return self._cut(data, now)
+
+    def _cut(self, data: bytes | memoryview, now: float) -> Iterator[Command]:
+        at, end = 0, len(data)
+        take_run = self._take_run
+        one_by_one = 0
+        while end - at >= LENGTHS.size:
+            length, header_length = LENGTHS.unpack_from(data, at)
+            kind = header_length >> 24
+            header_length &= LENGTH_OF_HEADER
+            if header_length + 4 > length or length > self._limits.frame:
+                raise FrameError(self._reason(bytes(data[at : at + 4]), length, header_length))
+            if header_length > self._limits.header:
+                raise FrameError(
+                    f"a header of {header_length} bytes, the limit is {self._limits.header}"
+                )
+            header_at = at + LENGTHS.size
+            body_at, following = header_at + header_length, at + 4 + length
+            if following > end:
+                self._need = following - at
+                break
+            if at >= one_by_one and kind == _BINARY and take_run and isinstance(data, bytes):
+                run_end = take_run(data, at)
+                if run_end > at:
+                    at = run_end
+                    continue
+                one_by_one = at + _BETWEEN_RUNS * length
+            command = self._decode(kind, bytes(data[header_at:body_at]))
+            command.body = bytes(data[body_at:following])
+            at = following
+            yield command
+        else:
+            self._need = LENGTHS.size
+        self.untaken = 0
+        self._rest += data[at:]
+        self._counted = end - at
+        self.begun = self.moved = now
+
+    def _decode(self, kind: int, header: bytes) -> Command:
+        if kind == _JSON:
+            return self._decode_json(header)
+        if kind == _BINARY:
+            return binary_header.decode(header)
+        raise FrameError(f"a header of an unknown serialization, {kind}")
+
+    def _reason(self, start: bytes, length: int, header_length: int) -> str:
+        if start[0] == _TLS_HANDSHAKE:
+            return "a TLS handshake, and this port speaks no TLS"
+        if start.isascii() and start.decode().isprintable():
+            return f"no RocketMQ frame: it begins with {start.decode()!r}"
+        if length > self._limits.frame:
+            return f"a frame of {length} bytes, the limit is {self._limits.frame}"
+        return f"a header of {header_length} bytes in a frame of {length}"
