@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from mqlake.admin.admin import Admin, Broker
+from mqlake.admin.admin import Admin
 from mqlake.admin.groups import QueueProgress, progress_in
 from mqlake.admin.topics import Changed
+from mqlake.client.cluster import Broker
 from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
 from mqlake.protocol.body import decode_answer

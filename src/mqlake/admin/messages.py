@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from mqlake.admin.admin import Admin, Broker
+from mqlake.admin.admin import Admin
 from mqlake.admin.topics import status
+from mqlake.client.cluster import Broker
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats import record
 from mqlake.formats.message_id import decode_message_id

@@ -12,6 +12,7 @@ import msgspec
 
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.topics import READ_WRITE, Topics
+from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.register import TopicConfigs, body_crc
@@ -20,11 +21,9 @@ from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.namesrv import (
-    GetRouteInfoHeader,
     RegisterBrokerHeader,
     UnregisterBrokerHeader,
 )
-from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job, Slices
 
@@ -54,8 +53,9 @@ class Registration:
 
     def __init__(self, settings: BrokerSettings, topics: Topics, slices: Slices) -> None:
         self._settings, self._topics, self._slices = settings, topics, slices
-        self._client = RemotingClient()
-        self._stale = {address: asyncio.Event() for address in settings.name_servers}
+        self._cluster = Cluster(settings.namesrv_addr)
+        self._client = self._cluster.client
+        self._stale = {address: asyncio.Event() for address in self._cluster.name_servers}
         self._peers: dict[str, Peer] = {}
         self._tasks: list[asyncio.Task[None]] = []
         topics.on_change = self.changed
@@ -79,15 +79,7 @@ class Registration:
 
     async def route(self, topic: str) -> TopicRouteData | None:
         """Return where a topic's queues are, as the first name server says that knows it."""
-        header = GetRouteInfoHeader(topic=topic)
-        for address in self._stale:
-            asked = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
-            try:
-                answer = await self._client.call(address, asked)
-                return decode_body(TopicRouteData, answer.body)
-            except MqlakeError as error:
-                _log.debug("name server %s: no route of %s: %s", address, topic, error)
-        return None
+        return await self._cluster.route_known(topic)
 
     async def stop(self) -> None:
         """Unregister, as far as name servers answer, and forget them."""
@@ -97,7 +89,7 @@ class Registration:
         tasks = [asyncio.create_task(self._unregister(address)) for address in self._stale]
         if tasks:
             await asyncio.wait(tasks, timeout=_LAST)
-        await self._client.close()
+        await self._cluster.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, address: str, done: asyncio.Event) -> None:

@@ -1,0 +1,174 @@
+"""A cluster as its name servers know it: where its brokers are, and which topics they have.
+
+Upstream: `MQClientAPIImpl`, `MQClientInstance`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Self
+
+from mqlake.errors import MqlakeError
+from mqlake.protocol.bodies.route import BrokerData, ClusterInfo, TopicRouteData
+from mqlake.protocol.body import decode_answer
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Body, Command, request
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+
+_log = logging.getLogger(__name__)
+
+MASTER = 0
+TIMEOUT = 10.0
+"""Seconds that a server has for an answer."""
+
+
+class Broker:
+    """A master: its name, its cluster, and where it listens."""
+
+    def __init__(self, name: str, cluster: str, address: str) -> None:
+        self.name, self.cluster, self.address = name, cluster, address
+
+
+class Cluster:
+    """Asks name servers and brokers, over one connection to each.
+
+    `async with Cluster(name_servers) as cluster:` closes it.
+
+    Args:
+        name_servers: "host:port", several separated by `;`.
+
+    Attributes:
+        client: the connections.
+    """
+
+    def __init__(self, name_servers: str) -> None:
+        self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
+        self.client = RemotingClient()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.client.close()
+
+    async def ask(
+        self, address: str, code: RequestCode, header: Header | None = None, body: Body = b""
+    ) -> Command:
+        """Return what one server answers.
+
+        Raises:
+            RemotingError: it refuses; code and remark are its own.
+            ConnectionFailedError, RequestTimeoutError: it does not answer.
+        """
+        return await self.client.call(address, request(code, header, body), TIMEOUT)
+
+    async def request(
+        self, address: str, code: RequestCode, header: Header | None = None, body: Body = b""
+    ) -> Command:
+        """Return what one server answers, whatever the code of its answer.
+
+        Raises:
+            ConnectionFailedError, RequestTimeoutError: it does not answer.
+        """
+        return await self.client.request(address, request(code, header, body), TIMEOUT)
+
+    async def ask_names(
+        self, code: RequestCode, header: Header | None = None, body: Body = b""
+    ) -> Command:
+        """Return what the first name server answers that does.
+
+        Raises:
+            RemotingError: it refuses.
+            MqlakeError: none answers.
+        """
+        failure: MqlakeError = MqlakeError("no name server is given")
+        for address in self.name_servers:
+            try:
+                return await self.ask(address, code, header, body)
+            except (ConnectionFailedError, RequestTimeoutError) as error:
+                failure = error
+        raise failure
+
+    # Where brokers are
+
+    async def cluster_info(self) -> ClusterInfo:
+        """Return all brokers that are registered."""
+        answer = await self.ask_names(RequestCode.GET_BROKER_CLUSTER_INFO)
+        return decode_answer(ClusterInfo, answer.body)
+
+    async def brokers(self, cluster: str | None = None, broker: str | None = None) -> list[Broker]:
+        """Return the masters of one cluster, or of all, by name.
+
+        Args:
+            broker: one of them, by name or address; an address need not be registered.
+
+        Raises:
+            MqlakeError: there is none of that name.
+        """
+        if broker and ":" in broker:
+            return [Broker("", cluster or "", broker)]
+        table = (await self.cluster_info()).broker_addr_table
+        found = [
+            Broker(data.broker_name, data.cluster, data.broker_addrs[MASTER])
+            for data in sorted(table.values(), key=_by_name)
+            if MASTER in data.broker_addrs
+            and cluster in (None, data.cluster)
+            and broker in (None, data.broker_name)
+        ]
+        if not found:
+            wanted = f"broker {broker}" if broker else f"cluster {cluster}" if cluster else "broker"
+            raise MqlakeError(f"{';'.join(self.name_servers)}: no {wanted} is registered")
+        return found
+
+    async def broker(self, name: str) -> Broker:
+        """Return one master by name or address."""
+        return (await self.brokers(broker=name))[0]
+
+    async def route(self, topic: str) -> TopicRouteData:
+        """Return where a topic's queues are.
+
+        Raises:
+            RemotingError: TOPIC_NOT_EXIST where no broker has it.
+        """
+        answer = await self.ask_names(RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic))
+        return decode_answer(TopicRouteData, answer.body)
+
+    async def route_known(self, topic: str) -> TopicRouteData | None:
+        """Return where a topic's queues are, says the first name server that knows it, if any."""
+        for address in self.name_servers:
+            try:
+                answer = await self.ask(
+                    address, RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
+                )
+                return decode_answer(TopicRouteData, answer.body)
+            except MqlakeError as error:
+                _log.debug("name server %s: no route of %s: %s", address, topic, error)
+        return None
+
+    async def brokers_of(self, topic: str) -> list[Broker]:
+        """Return the masters that have a topic, by name.
+
+        Raises:
+            RemotingError: TOPIC_NOT_EXIST where no broker has it.
+        """
+        route = await self.route(topic)
+        return [
+            Broker(data.broker_name, data.cluster, data.broker_addrs[MASTER])
+            for data in sorted(route.broker_datas, key=_by_name)
+            if MASTER in data.broker_addrs
+        ]
+
+
+def _route_of(topic: str) -> GetRouteInfoHeader:
+    return GetRouteInfoHeader(topic=topic, accept_standard_json_only=True)
+
+
+def _by_name(data: BrokerData) -> str:
+    return data.broker_name
