@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
 from mqlake.protocol.command import Command
 from mqlake.remoting.client import RemotingClient
-from mqlake.remoting.dispatch import Handler
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.route import Check, Handler, Route
 from mqlake.remoting.server import RemotingServer
 
 
@@ -38,9 +38,11 @@ async def serving(
     handlers: Mapping[int, Handler],
     limits: Limits | None = None,
     client_handlers: Mapping[int, Handler] | None = None,
+    checks: Sequence[Check] = (),
 ) -> AsyncIterator[Served]:
     """Serve while the block runs."""
-    server = RemotingServer(handlers, limits)
+    routes = [Route(code, handler) for code, handler in handlers.items()]
+    server = RemotingServer(routes, limits, checks)
     client = RemotingClient(client_handlers)
     port = await server.start("127.0.0.1", 0)
     try:

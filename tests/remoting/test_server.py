@@ -238,7 +238,7 @@ def test_a_port_that_is_taken_is_an_error_and_several_ports_are_one_server() -> 
     async def run() -> None:
         async with serving({ASK: lambda p, a: response(a, remark=str(p.local_port))}) as served:
             with pytest.raises(MqlakeError, match=f"cannot listen on 127.0.0.1:{served.port}"):
-                await RemotingServer({}).start("127.0.0.1", served.port)
+                await RemotingServer([]).start("127.0.0.1", served.port)
             other = await served.server.start("127.0.0.1", 0)
             for port in (served.port, other):
                 answer = await served.client.call(f"127.0.0.1:{port}", request(ASK))

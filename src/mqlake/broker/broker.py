@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
 
@@ -27,13 +27,10 @@ from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.errors import StoreError
-from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.header import Header
-from mqlake.protocol.headers.pull import PullHeader
-from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
-from mqlake.remoting.server import Handler, RemotingServer
+from mqlake.remoting.route import Route
+from mqlake.remoting.server import RemotingServer
 from mqlake.store.message_store import MessageStore
 
 _log = logging.getLogger(__name__)
@@ -44,8 +41,8 @@ class Family(Protocol):
 
     def __init__(self, parts: Parts) -> None: ...
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
         ...
 
 
@@ -63,14 +60,6 @@ FAMILIES: tuple[type[Family], ...] = (
     *ADMIN,
 )
 """Every family that a broker has, in the order in which they are made."""
-
-_TYPED: dict[int, type[Header]] = {
-    RequestCode.SEND_MESSAGE: SendMessageHeader,
-    RequestCode.SEND_MESSAGE_V2: SendMessageHeaderV2,
-    RequestCode.SEND_BATCH_MESSAGE: SendMessageHeaderV2,
-    RequestCode.PULL_MESSAGE: PullHeader,
-}
-"""Headers of requests that come so often that they are decoded together with their frames."""
 
 
 class Broker:
@@ -117,11 +106,8 @@ class Broker:
                 _restore_topics(parts)
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
-            handlers: dict[int, Handler] = {}
-            for family in FAMILIES:
-                handlers.update(family(parts).handlers())
-            limits = Limits(memory=settings.max_connection_memory)
-            self._server = RemotingServer(handlers, limits, typed=_TYPED, runs=parts.runs)
+            routes = [route for family in FAMILIES for route in family(parts).routes()]
+            self._server = RemotingServer(routes, Limits(memory=settings.max_connection_memory))
             undo.push_async_callback(self._server.stop)
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)

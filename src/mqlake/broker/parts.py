@@ -13,7 +13,6 @@ from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.stats import LOOK, Stats
 from mqlake.broker.topics import Topics
-from mqlake.remoting.connection import TakePeersRun
 from mqlake.remoting.slices import Slices
 from mqlake.store.message_store import MessageStore
 
@@ -32,7 +31,6 @@ class Parts:
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
         slices: what takes long is done here, a slice at a time.
-        runs: what serves many frames of a connection at once, by the request code of the first.
         on_settings: called when settings were changed, for those that made something of them.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
@@ -43,7 +41,6 @@ class Parts:
         self.slices = Slices(
             lambda: (settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )
-        self.runs: dict[int, TakePeersRun] = {}
         self.on_settings: list[Callable[[], None]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(settings, store.core.config.topics)

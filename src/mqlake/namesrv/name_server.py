@@ -47,10 +47,10 @@ class NameServer:
     ) -> None:
         self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
         families = BrokerRequests(state), TopicRequests(state), ConfigurationRequests(state)
-        handlers = {code: h for family in families for code, h in family.handlers().items()}
+        routes = [route for family in families for route in family.routes()]
         idle = state.settings.server_channel_max_idle_time_seconds
         limits = Limits(idle=idle, memory=_MEMORY)
-        self._server = RemotingServer(handlers, limits)
+        self._server = RemotingServer(routes, limits)
         self._scan: asyncio.TimerHandle | None = None
 
     @property

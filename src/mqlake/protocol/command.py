@@ -24,6 +24,15 @@ ONEWAY: Final = 2
 """Bit of `flag`: a request that wants no response."""
 
 _NO_FIELDS: Final = msgspec.Raw()
+
+
+class _AllFields(msgspec.Struct, gc=False):
+    """The fields of a header in JSON."""
+
+    raw_fields: msgspec.Raw = msgspec.field(name="extFields", default=_NO_FIELDS)
+
+
+_decode_all = msgspec.json.Decoder(_AllFields).decode
 _decode_fields = msgspec.json.Decoder(dict[str, str]).decode
 
 if TYPE_CHECKING:
@@ -50,6 +59,8 @@ class Command(msgspec.Struct, gc=False):
         language, version: what the other side states about itself.
         body: what follows the header; b"" where there is none.
         serialization: how the header is, or was, written.
+        encoded: the header as it came, where its fields were decoded to a type, which may lack some
+            of them; b"" where nothing is lacking.
     """
 
     code: Int32
@@ -62,6 +73,7 @@ class Command(msgspec.Struct, gc=False):
     known_fields: dict[str, str] | None = msgspec.field(name=" fields", default=None)
     body: Body = msgspec.field(name=" body", default=b"")
     serialization: int = msgspec.field(name=" serialization", default=0)
+    encoded: bytes = msgspec.field(name=" encoded", default=b"")
 
     @property
     def is_response(self) -> bool:
@@ -75,13 +87,14 @@ class Command(msgspec.Struct, gc=False):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The header fields (`extFields`), as strings.
+        """All header fields (`extFields`) that came, as strings.
 
         Raises:
             HeaderError: they are no JSON object of plain values.
         """
         if self.known_fields is None:
-            self.known_fields = _read_fields(self.raw_fields)
+            raw = _decode_all(self.encoded).raw_fields if self.encoded else self.raw_fields
+            self.known_fields = _read_fields(raw)
         return self.known_fields
 
     def bare(self) -> Command:

@@ -52,7 +52,7 @@ def decode(data: bytes) -> Command:
 def decode_typed(kinds: Mapping[int, type[Header]]) -> Callable[[bytes], Command]:
     """Return a `decode` that reads the fields of some codes as what they are, in one pass.
 
-    What comes out of it has only those fields that its type knows.
+    The fields that their type does not know are read once somebody asks for `Command.fields`.
     """
     by_start = {b'{"code":%d' % code: _typed(kind) for code, kind in kinds.items()}
 
@@ -60,9 +60,12 @@ def decode_typed(kinds: Mapping[int, type[Header]]) -> Callable[[bytes], Command
         known = by_start.get(data[: data.find(b",")])
         if known is not None:
             try:
-                return known(data)
+                command = known(data)
             except _BAD_JSON:
                 pass  # whoever asks for its header is told what is wrong with it
+            else:
+                command.encoded = data
+                return command
         return decode(data)
 
     return decode_known

@@ -12,9 +12,10 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import ONEWAY, Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Dispatcher, Handler
+from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.route import Handler, Route
 from mqlake.remoting.shared import Shared
 
 
@@ -29,7 +30,8 @@ class RemotingClient:
         connect_timeout: float = 3.0,
     ) -> None:
         self._limits = limits or Limits(idle=0)
-        self._dispatcher = Dispatcher(handlers or {}, self._limits)
+        routes = (Route(code, handler) for code, handler in (handlers or {}).items())
+        self._dispatcher = Dispatcher(routes, self._limits)
         self._connect_timeout = connect_timeout
         self._peers: dict[str, asyncio.Task[Peer]] = {}
         self._shared: Shared | None = None

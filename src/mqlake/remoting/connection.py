@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from time import perf_counter
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from mqlake.protocol.command import ONEWAY, RESPONSE, Command
 from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import encode
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
-from mqlake.remoting.frame_reader import FrameReader
+from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.shared import Shared
 
 _NOWHERE: Final = ("unknown", 0)
@@ -27,8 +27,6 @@ _UNTIMED: Final = 4
 """Commands after which it is looked whether a turn is over."""
 _LARGE: Final = 1 << 15
 """Bytes of answers that are written before more is served."""
-_CODE_AT: Final = 8
-"""Where in a frame with a binary header the request code is."""
 _CLOSING: Final = 1.0
 """Seconds that what was written before a close has to reach the other side."""
 _REQUEST: Final = 2048
@@ -42,9 +40,17 @@ _MOMENT: Final = 0.01
 _IN_FLIGHT: Final = 1.0
 """Seconds for which requests that wait for their answer count as held: it is not theirs to say."""
 
-Serve = Callable[["Peer", Command], None]
-TakePeersRun = Callable[["Peer", bytes, int], int]
-"""Serves a run of frames of a connection, as `frames.TakeRun` does."""
+
+class Serve(Protocol):
+    """What serves that which comes in over a connection."""
+
+    def __call__(self, peer: Peer, request: Command) -> None:
+        """Serve a request."""
+        ...
+
+    def take_run(self, peer: Peer, frames: Frames) -> None:
+        """Serve the first of these frames, as many as can be served at once, maybe none."""
+        ...
 
 
 class Peer(asyncio.BufferedProtocol):
@@ -70,9 +76,8 @@ class Peer(asyncio.BufferedProtocol):
         self._shared = shared
         self._limits = shared.limits
         self._room = shared.room
-        take_run = self._take_run if shared.runs else None
-        self._reader = FrameReader(shared.limits, shared.decode_json, take_run)
-        self._incoming: Iterator[Command] = iter(())
+        self._reader = FrameReader(shared.limits, shared.decode_json, shared.runs)
+        self._incoming: Iterator[Command | Frames] = iter(())
         self._out: list[bytes] = []
         self._out_size = 0
         self._waiting: dict[int, asyncio.Future[Command]] = {}
@@ -349,14 +354,17 @@ class Peer(asyncio.BufferedProtocol):
                 command = next(self._incoming, None)
                 if command is None:
                     break
-                if command.flag & RESPONSE:
+                is_run = isinstance(command, Frames)
+                if isinstance(command, Frames):
+                    self._serve.take_run(self, command)
+                elif command.flag & RESPONSE:
                     self._resolve(command)
                 else:
                     self._serve(self, command)
                 number += 1
                 if not number % _PART or self._out_size > _LARGE:
                     self._end_part()
-                if not number % _UNTIMED and perf_counter() >= until:
+                if (is_run or not number % _UNTIMED) and perf_counter() >= until:
                     has_more = True
                     break
         except FrameError as error:
@@ -381,10 +389,6 @@ class Peer(asyncio.BufferedProtocol):
     def _read_on(self) -> None:
         if not self._is_held_back and not self._must_stop() and self._transport is not None:
             self._transport.resume_reading()
-
-    def _take_run(self, data: bytes, at: int) -> int:
-        take = self._shared.runs.get(data[at + _CODE_AT : at + _CODE_AT + 2])
-        return at if take is None or not self._is_open else take(self, data, at)
 
     def _end_part(self) -> None:
         """Do what waits for the end of this part, and write the answers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Sequence
 from inspect import iscoroutine
 from typing import Any, Final
 
@@ -12,46 +12,79 @@ from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import ONEWAY, Command, response
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.header import Header
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.frame_reader import Frames
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.route import Answer, Check, Route
 
 _log: Final = logging.getLogger("mqlake.remoting")
 
 _OTHERS_FAULTS: Final = (FormatError, ConnectionFailedError, RequestTimeoutError)
 """What is wrong with a request, or with somebody else who was asked because of it."""
 
-Answer = Command | bytes | None
-Handler = Callable[[Peer, Command], Answer | Coroutine[Any, Any, Answer]]
-"""What serves requests of one code.
 
-A command that it returns, or its frame, is the answer. After None, a request that wants an answer
-waits for `Peer.answer`. A coroutine runs as a task and returns one of these.
-"""
+class _Served:
+    """A route, and how many requests it has served."""
+
+    __slots__ = ("count", "route")
+
+    def __init__(self, route: Route) -> None:
+        self.route, self.count = route, 0
 
 
 class Dispatcher:
-    """Calls the handler of a request's code, and answers for it when it fails."""
+    """The one way in: every request, and every run, passes here to its route.
 
-    def __init__(self, handlers: Mapping[int, Handler], limits: Limits) -> None:
-        self._handlers = {int(code): handler for code, handler in handlers.items()}
+    Args:
+        routes: one for each request code.
+        limits: a connection that has more requests waiting is answered as busy.
+        checks: asked before a route serves a request or a run, in this order.
+    """
+
+    def __init__(
+        self, routes: Iterable[Route], limits: Limits, checks: Sequence[Check] = ()
+    ) -> None:
+        self._served = {int(route.code): _Served(route) for route in routes}
+        self._checks = tuple(checks)
         self._in_flight, self._bodies = limits.in_flight, limits.bodies
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def headers(self) -> dict[int, type[Header]]:
+        """Headers that are decoded together with their frames, by request code."""
+        found = {code: served.route.header for code, served in self._served.items()}
+        return {code: header for code, header in found.items() if header is not None}
+
+    @property
+    def runs(self) -> frozenset[int]:
+        """Request codes of frames that may be served many at once."""
+        return frozenset(code for code, served in self._served.items() if served.route.run)
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many requests were served, refused ones left out, by request code."""
+        return {code: served.count for code, served in self._served.items()}
 
     def __call__(self, peer: Peer, request: Command) -> None:
         """Serve a request."""
         if peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
             _refuse(peer, request)
             return
-        handler = self._handlers.get(request.code)
-        if handler is None:
+        served = self._served.get(request.code)
+        if served is None:
             _answer(peer, request, _not_supported(request))
             return
+        if self._checks and (refusal := self._check(peer, request, served.route)) is not None:
+            _answer(peer, request, refusal)
+            return
+        served.count += 1
         if not request.flag & ONEWAY:
             peer.in_flight += 1
             peer.bodies += len(request.body)
         try:
-            answer = handler(peer, request)
+            answer = served.route.handler(peer, request)
         except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
             answer = _failed(peer, request, error)
         if answer is None:
@@ -65,6 +98,31 @@ class Dispatcher:
             task = asyncio.ensure_future(_finish(peer, request, answer, len(request.body)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def take_run(self, peer: Peer, frames: Frames) -> None:
+        """Serve the first of these frames at once, as many as their route takes.
+
+        What would be refused is left, and so refused frame by frame.
+        """
+        served = self._served[frames.code]
+        take = served.route.run
+        if take is None or peer.in_flight >= self._in_flight or peer.bodies > self._bodies:
+            return
+        try:
+            for check in self._checks:
+                check(peer, frames.first, served.route)
+        except (RemotingError, FormatError):
+            return
+        served.count += take(peer, frames)
+
+    def _check(self, peer: Peer, request: Command, route: Route) -> Command | None:
+        """Return why a request is refused, None if it is not."""
+        try:
+            for check in self._checks:
+                check(peer, request, route)
+        except Exception as error:  # noqa: BLE001 (whatever goes wrong, it is not served)
+            return _failed(peer, request, error)
+        return None
 
     async def stop(self, grace: float) -> None:
         """Wait for the tasks that run, at most `grace` seconds, then cancel them."""

@@ -5,13 +5,13 @@ Upstream: `NettyDecoder`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from mqlake.protocol import binary_header, json_header
 from mqlake.protocol.command import Command, Serialization
 from mqlake.protocol.errors import FrameError
-from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS
+from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS, header_at
 from mqlake.remoting.limits import Limits
 
 _BINARY: Final = int(Serialization.ROCKETMQ)
@@ -26,16 +26,42 @@ _PROGRESS: Final = 65_536
 _LARGE: Final = 5 << 20
 """Bytes of a frame in which no runs are looked for."""
 
-TakeRun = Callable[[bytes, int], int]
-"""Serves whole frames with binary headers of a run in some data, from a position on; returns the
-position behind them, or the same one."""
+_CODE_AT: Final = LENGTHS.size
+"""Where in a frame with a binary header the request code is."""
+
+
+class Frames:
+    """Whole frames with binary headers, one behind the other, of which the first has a code.
+
+    Attributes:
+        data: in which they are; what follows them may be anything.
+        at: where the first one begins. Whoever serves some moves it behind them.
+        code: the first one's request code.
+    """
+
+    __slots__ = ("_first", "at", "code", "data")
+
+    def __init__(self, data: bytes, at: int, code: int) -> None:
+        self.data, self.at, self.code = data, at, code
+        self._first: Command | None = None
+
+    @property
+    def first(self) -> Command:
+        """The first frame's command as it was, without its body.
+
+        Raises:
+            FormatError: it has no such header.
+        """
+        if self._first is None:
+            self._first = binary_header.decode(header_at(self.data, self.at))
+        return self._first
 
 
 class FrameReader:
     """Cuts the bytes of one connection into commands. Does no I/O.
 
     Args:
-        take_run: asked for runs, before frames are read one by one.
+        runs: request codes of frames that may be served many at once.
 
     Attributes:
         untaken: bytes that are held until all commands in them are taken.
@@ -47,11 +73,11 @@ class FrameReader:
         self,
         limits: Limits,
         decode_json: Callable[[bytes], Command] = json_header.decode,
-        take_run: TakeRun | None = None,
+        runs: Iterable[int] = (),
     ) -> None:
         self._limits = limits
         self._decode_json = decode_json
-        self._take_run = take_run
+        self._runs = {code.to_bytes(2): code for code in runs}
         self._rest = bytearray()
         self._need = 0
         self.untaken = 0
@@ -68,10 +94,11 @@ class FrameReader:
         self._rest = bytearray()
         self.untaken = 0
 
-    def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command]:
+    def feed(self, data: bytes, now: float = 0.0) -> Iterator[Command | Frames]:
         """Return the commands that `data` completes; keep what is left for the next call.
 
-        They are to be taken, all of them, before the next call.
+        They are to be taken, all of them, before the next call. Where a run may begin, the frames
+        come first: what is served of them does not come as commands.
 
         Raises:
             FrameError: on taking: what comes next is no frame; nothing more can be read.
@@ -90,9 +117,9 @@ class FrameReader:
         self.untaken = len(data)
         return self._cut(data, now)
 
-    def _cut(self, data: bytes | memoryview, now: float) -> Iterator[Command]:
+    def _cut(self, data: bytes | memoryview, now: float) -> Iterator[Command | Frames]:
         at, end = 0, len(data)
-        take_run = self._take_run
+        runs = self._runs
         one_by_one = 0
         while end - at >= LENGTHS.size:
             length, header_length = LENGTHS.unpack_from(data, at)
@@ -109,12 +136,15 @@ class FrameReader:
             if following > end:
                 self._need = following - at
                 break
-            if at >= one_by_one and kind == _BINARY and take_run and isinstance(data, bytes):
-                run_end = take_run(data, at)
-                if run_end > at:
-                    at = run_end
-                    continue
-                one_by_one = at + _BETWEEN_RUNS * length
+            if runs and at >= one_by_one and kind == _BINARY and isinstance(data, bytes):
+                code = runs.get(data[at + _CODE_AT : at + _CODE_AT + 2])
+                if code is not None:
+                    frames = Frames(data, at, code)
+                    yield frames
+                    if frames.at > at:
+                        at = frames.at
+                        continue
+                    one_by_one = at + _BETWEEN_RUNS * length
             command = self._decode(kind, bytes(data[header_at:body_at]))
             command.body = bytes(data[body_at:following])
             at = following

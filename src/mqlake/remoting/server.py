@@ -9,15 +9,15 @@ import asyncio
 import os
 import resource
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from mqlake.errors import MqlakeError
-from mqlake.protocol.header import Header
-from mqlake.remoting.connection import Peer, TakePeersRun
-from mqlake.remoting.dispatch import Dispatcher, Handler
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.dispatch import Dispatcher
 from mqlake.remoting.limits import Limits
+from mqlake.remoting.route import Check, Route
 from mqlake.remoting.shared import Shared
 
 _BACKLOG: Final = 1024
@@ -31,24 +31,16 @@ class RemotingServer:
     """Serves requests on one event loop.
 
     Args:
-        handlers: by request code.
+        routes: what serves each request code.
         limits: of its connections.
-        typed: headers that are decoded together with the frame, by request code. This is faster
-            where a handler asks for just this type, and `Command.fields` has no others then.
-        runs: what serves many frames with binary headers at once, by the request code of the first.
+        checks: stand before all routes.
     """
 
     def __init__(
-        self,
-        handlers: Mapping[int, Handler],
-        limits: Limits | None = None,
-        *,
-        typed: Mapping[int, type[Header]] | None = None,
-        runs: Mapping[int, TakePeersRun] | None = None,
+        self, routes: Iterable[Route], limits: Limits | None = None, checks: Sequence[Check] = ()
     ) -> None:
         self._limits = limits or Limits()
-        self._dispatcher = Dispatcher(handlers, self._limits)
-        self._typed, self._runs = typed, runs
+        self._dispatcher = Dispatcher(routes, self._limits, checks)
         self._servers: list[asyncio.Server] = []
         self._shared: Shared | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -66,7 +58,8 @@ class RemotingServer:
         """
         loop = asyncio.get_running_loop()
         if self._shared is None:
-            self._shared = Shared(loop, self._limits, self._typed, self._runs)
+            dispatcher = self._dispatcher
+            self._shared = Shared(loop, self._limits, dispatcher.headers, dispatcher.runs)
             self._shared.connections = min(self._limits.connections, _connections())
             self._sweep_later()
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mqlake.protocol import json_header
@@ -14,7 +14,7 @@ from mqlake.remoting.memory_budget import MemoryBudget
 from mqlake.remoting.turns import Turns
 
 if TYPE_CHECKING:
-    from mqlake.remoting.connection import Peer, TakePeersRun
+    from mqlake.remoting.connection import Peer
 
 
 _READ: Final = 1 << 18
@@ -34,7 +34,7 @@ class Shared:
 
     Attributes:
         peers: those that are open.
-        runs: what serves runs of frames with binary headers, by the request code in their first.
+        runs: request codes of frames that may be served many at once.
         budget: what they hold in memory.
         turns: which one is served when.
         connections: how many may be open.
@@ -47,7 +47,7 @@ class Shared:
         loop: asyncio.AbstractEventLoop,
         limits: Limits,
         typed: Mapping[int, type[Header]] | None = None,
-        runs: Mapping[int, TakePeersRun] | None = None,
+        runs: Collection[int] = (),
         *,
         is_server: bool = True,
     ) -> None:
@@ -56,7 +56,7 @@ class Shared:
         self.is_server = is_server
         self.complaints = Complaints(loop.time)
         self.decode_json = json_header.decode_typed(typed or {})
-        self.runs = {code.to_bytes(2): take for code, take in (runs or {}).items()}
+        self.runs = runs
         self.peers: set[Peer] = set()
         self.budget = MemoryBudget(limits.memory, loop, self.peers)
         self.turns = Turns(loop)

@@ -6,7 +6,7 @@ as tools expect, and limit nothing (upstream: `ColdDataCgCtrService`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 from mqlake.broker.bodies import check_size
@@ -17,8 +17,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import ReadAheadHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.settings import parse_properties
 
 _GROUP_THRESHOLD: Final = 3 << 20
@@ -37,14 +38,14 @@ class ColdDataAdmin:
         self._parts = parts
         self._thresholds: dict[str, int] = {}
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: self._update,
-            RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: self._remove,
-            RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: self._get,
-            RequestCode.SET_COMMITLOG_READ_MODE: self._read_ahead,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, self._update, Permission.UPDATE),
+            Route(RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, self._remove, Permission.UPDATE),
+            Route(RequestCode.GET_COLD_DATA_FLOW_CTR_INFO, self._get, Permission.READ),
+            Route(RequestCode.SET_COMMITLOG_READ_MODE, self._read_ahead, Permission.UPDATE),
+        )
 
     def _update(self, _peer: Peer, request: Command) -> Command:
         check_size(request, _LONGEST_BODY, "at most")

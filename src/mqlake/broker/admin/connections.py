@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,9 +23,10 @@ from mqlake.protocol.headers.admin import (
     ConsumerStatusHeader,
     ProducerConnectionsHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
@@ -41,16 +42,16 @@ class ConnectionAdmin:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.GET_CONSUMER_CONNECTION_LIST: self._consumers,
-            RequestCode.GET_PRODUCER_CONNECTION_LIST: self._producers,
-            RequestCode.GET_ALL_PRODUCER_INFO: self._all_producers,
-            RequestCode.GET_CONSUMER_RUNNING_INFO: self._running_info,
-            RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume,
-            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self._status,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.GET_CONSUMER_CONNECTION_LIST, self._consumers, Permission.READ),
+            Route(RequestCode.GET_PRODUCER_CONNECTION_LIST, self._producers, Permission.READ),
+            Route(RequestCode.GET_ALL_PRODUCER_INFO, self._all_producers, Permission.READ),
+            Route(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info, Permission.READ),
+            Route(RequestCode.CONSUME_MESSAGE_DIRECTLY, self._consume, Permission.SUBSCRIBE),
+            Route(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self._status, Permission.READ),
+        )
 
     def _consumers(self, peer: Peer, request: Command) -> Later:
         return self._parts.slices.serve(peer, self._consumers_of(request))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from mqlake.broker.parts import Parts
@@ -28,8 +28,9 @@ from mqlake.protocol.headers.admin import (
     TopicGroupHeader,
     TopicNameHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
@@ -44,16 +45,16 @@ class ConsumeStatsAdmin:
         self._offsets = parts.store.core.config.consumer_offsets
         self._reads = parts.store.core.reads
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.GET_CONSUME_STATS: self._group,
-            RequestCode.GET_BROKER_CONSUME_STATS: self._all,
-            RequestCode.QUERY_CONSUME_TIME_SPAN: self._time_span,
-            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self._who,
-            RequestCode.QUERY_TOPICS_BY_CONSUMER: self._topics,
-            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self._subscription,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.GET_CONSUME_STATS, self._group, Permission.READ),
+            Route(RequestCode.GET_BROKER_CONSUME_STATS, self._all, Permission.READ),
+            Route(RequestCode.QUERY_CONSUME_TIME_SPAN, self._time_span, Permission.READ),
+            Route(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self._who, Permission.READ),
+            Route(RequestCode.QUERY_TOPICS_BY_CONSUMER, self._topics, Permission.READ),
+            Route(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, self._subscription, Permission.READ),
+        )
 
     def _group(self, peer: Peer, request: Command) -> Later:
         return self._parts.slices.serve(peer, self._stats_of(request))

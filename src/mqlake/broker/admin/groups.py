@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.admin.bodies import admin_body
@@ -15,8 +15,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 
@@ -26,15 +27,19 @@ class GroupAdmin:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self._update,
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self._update_list,
-            RequestCode.DELETE_SUBSCRIPTIONGROUP: self._delete,
-            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self._get,
-            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._get_all,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, self._update, Permission.CREATE),
+            Route(
+                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+                self._update_list,
+                Permission.CREATE,
+            ),
+            Route(RequestCode.DELETE_SUBSCRIPTIONGROUP, self._delete, Permission.DELETE),
+            Route(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, self._get, Permission.READ),
+            Route(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._get_all, Permission.LIST),
+        )
 
     def _update(self, _peer: Peer, request: Command) -> Command:
         group = admin_body(SubscriptionGroup, request, self._parts.settings)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.protocol.bodies.stats import HaRuntimeInfo
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, response
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 
 _CHECK_OK = 0
 
@@ -21,16 +22,16 @@ class MaintenanceAdmin:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.DELETE_EXPIRED_COMMITLOG: self._clean,
-            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self._clean_queues,
-            RequestCode.CLEAN_UNUSED_TOPIC: self._clean_topics,
-            RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
-            RequestCode.RESET_MASTER_FLUSH_OFFSET: self._done,
-            RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: self._check_queues,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.DELETE_EXPIRED_COMMITLOG, self._clean, Permission.UPDATE),
+            Route(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, self._clean_queues, Permission.UPDATE),
+            Route(RequestCode.CLEAN_UNUSED_TOPIC, self._clean_topics, Permission.UPDATE),
+            Route(RequestCode.GET_BROKER_HA_STATUS, self._ha_status, Permission.READ),
+            Route(RequestCode.RESET_MASTER_FLUSH_OFFSET, self._done, Permission.UPDATE),
+            Route(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, self._check_queues, Permission.READ),
+        )
 
     def _clean(self, _peer: Peer, request: Command) -> Command:
         self._parts.store.core.retention.clean()

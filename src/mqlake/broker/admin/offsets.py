@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.offsets.room import check_offsets
@@ -17,8 +17,9 @@ from mqlake.protocol.headers.admin import (
     CorrectionOffsetHeader,
     ResetOffsetHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
@@ -34,13 +35,13 @@ class OffsetAdmin:
         self._parts = parts
         self._offsets = parts.store.core.config.consumer_offsets
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self._reset,
-            RequestCode.CLONE_GROUP_OFFSET: self._clone,
-            RequestCode.QUERY_CORRECTION_OFFSET: self._correction,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self._reset, Permission.UPDATE),
+            Route(RequestCode.CLONE_GROUP_OFFSET, self._clone, Permission.UPDATE),
+            Route(RequestCode.QUERY_CORRECTION_OFFSET, self._correction, Permission.READ),
+        )
 
     def _reset(self, peer: Peer, request: Command) -> Later:
         return self._parts.slices.serve(peer, self._reset_all(request), is_kept=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.parts import Parts
@@ -13,8 +13,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import QueryConsumeQueueHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 _MOST = 10_000
@@ -27,9 +28,9 @@ class QueueAdmin:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {RequestCode.QUERY_CONSUME_QUEUE: self._entries}
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (Route(RequestCode.QUERY_CONSUME_QUEUE, self._entries, Permission.READ),)
 
     def _entries(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         return self._parts.slices.serve(peer, self._entries_of(request))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.errors import DiskError
@@ -12,8 +12,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import StatsHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 
 VERSION = "V5_5_0"
 """The release whose protocol the broker speaks: tools read it."""
@@ -32,12 +33,12 @@ class RuntimeAdmin:
         self._core = parts.store.core
         self._started = self._core.clock.milliseconds()
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.GET_BROKER_RUNTIME_INFO: self._runtime,
-            RequestCode.VIEW_BROKER_STATS_DATA: self._stats,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.GET_BROKER_RUNTIME_INFO, self._runtime, Permission.READ),
+            Route(RequestCode.VIEW_BROKER_STATS_DATA, self._stats, Permission.READ),
+        )
 
     def _runtime(self, _peer: Peer, request: Command) -> Command:
         facts: dict[str, object] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -19,8 +19,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import ConfigVersionHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.settings import parse_properties
 
 FIXED = frozenset(
@@ -82,12 +83,12 @@ class SettingsAdmin:
         self._parts = parts
         self._version = DataVersion(timestamp=parts.store.core.clock.milliseconds())
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.GET_BROKER_CONFIG: self._get,
-            RequestCode.UPDATE_BROKER_CONFIG: self._update,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.GET_BROKER_CONFIG, self._get, Permission.READ),
+            Route(RequestCode.UPDATE_BROKER_CONFIG, self._update, Permission.UPDATE),
+        )
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         values = {**_texts(self._parts.settings), **ABSENT}

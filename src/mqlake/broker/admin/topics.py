@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,8 +22,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import CreateTopicHeader, TopicCountHeader, TopicNameHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 _LONGEST_TYPE = 64
@@ -39,17 +40,19 @@ class TopicAdmin:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.UPDATE_AND_CREATE_TOPIC: self._update,
-            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self._update_list,
-            RequestCode.DELETE_TOPIC_IN_BROKER: self._delete,
-            RequestCode.GET_TOPIC_CONFIG: self._get,
-            RequestCode.GET_ALL_TOPIC_CONFIG: self._get_all,
-            RequestCode.GET_TOPIC_STATS_INFO: self._stats,
-            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self._system_topics,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.UPDATE_AND_CREATE_TOPIC, self._update, Permission.CREATE),
+            Route(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self._update_list, Permission.CREATE),
+            Route(RequestCode.DELETE_TOPIC_IN_BROKER, self._delete, Permission.DELETE),
+            Route(RequestCode.GET_TOPIC_CONFIG, self._get, Permission.READ),
+            Route(RequestCode.GET_ALL_TOPIC_CONFIG, self._get_all, Permission.LIST),
+            Route(RequestCode.GET_TOPIC_STATS_INFO, self._stats, Permission.READ),
+            Route(
+                RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, self._system_topics, Permission.LIST
+            ),
+        )
 
     def _update(self, _peer: Peer, request: Command) -> Command:
         header = request.header(CreateTopicHeader)

@@ -6,7 +6,7 @@ Upstream: `ClientManageProcessor`, `ConsumerManageProcessor`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.bodies import request_body
@@ -28,8 +28,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 _LONGEST_ID = 1024
@@ -45,14 +46,16 @@ class ClientRequests:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.HEART_BEAT: self._heartbeat,
-            RequestCode.UNREGISTER_CLIENT: self._unregister,
-            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._consumer_ids,
-            RequestCode.CHECK_CLIENT_CONFIG: self._check_client,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.HEART_BEAT, self._heartbeat, Permission.PUBLISH_OR_SUBSCRIBE),
+            Route(RequestCode.UNREGISTER_CLIENT, self._unregister, Permission.PUBLISH_OR_SUBSCRIBE),
+            Route(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self._consumer_ids, Permission.SUBSCRIBE),
+            Route(
+                RequestCode.CHECK_CLIENT_CONFIG, self._check_client, Permission.PUBLISH_OR_SUBSCRIBE
+            ),
+        )
 
     def _heartbeat(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         return self._parts.slices.serve(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.admin.bodies import admin_body
@@ -14,8 +14,9 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 _LONGEST_NAME = 1024
@@ -29,9 +30,12 @@ class LockRequests:
         self._parts, self._locks = parts, parts.locks
         parts.repeating.every(LIFETIME / 1000, self._expire)
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {RequestCode.LOCK_BATCH_MQ: self._lock, RequestCode.UNLOCK_BATCH_MQ: self._unlock}
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.LOCK_BATCH_MQ, self._lock, Permission.SUBSCRIBE),
+            Route(RequestCode.UNLOCK_BATCH_MQ, self._unlock, Permission.SUBSCRIBE),
+        )
 
     def _expire(self) -> None:
         self._parts.slices.start(self._locks.expire())

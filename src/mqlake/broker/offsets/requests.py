@@ -8,7 +8,7 @@ Upstream: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
@@ -24,8 +24,9 @@ from mqlake.protocol.headers.offsets import (
     TimestampHeader,
     UpdateConsumerOffsetHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.queues.time_search import Boundary
 
 _BOUNDARIES = {"LOWER": Boundary.LOWER, "UPPER": Boundary.UPPER}
@@ -42,16 +43,16 @@ class OffsetRequests:
         self._reads = parts.store.core.reads
         self._offsets = parts.store.core.config.consumer_offsets
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.QUERY_CONSUMER_OFFSET: self._query,
-            RequestCode.UPDATE_CONSUMER_OFFSET: self._update,
-            RequestCode.GET_MAX_OFFSET: self._max,
-            RequestCode.GET_MIN_OFFSET: self._min,
-            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._search,
-            RequestCode.GET_EARLIEST_MSG_STORETIME: self._earliest,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.QUERY_CONSUMER_OFFSET, self._query, Permission.READ),
+            Route(RequestCode.UPDATE_CONSUMER_OFFSET, self._update, Permission.SUBSCRIBE),
+            Route(RequestCode.GET_MAX_OFFSET, self._max, Permission.READ),
+            Route(RequestCode.GET_MIN_OFFSET, self._min, Permission.READ),
+            Route(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self._search, Permission.READ),
+            Route(RequestCode.GET_EARLIEST_MSG_STORETIME, self._earliest, Permission.READ),
+        )
 
     # Of consumer groups
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.acknowledging import Acknowledging
@@ -16,7 +16,8 @@ from mqlake.broker.pop.revival import Revival
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.errors import DiskError
 from mqlake.protocol.codes import RequestCode
-from mqlake.remoting.server import Handler
+from mqlake.protocol.permission import Permission
+from mqlake.remoting.route import Route
 
 _LOOK_INTERVAL = 0.1
 _REVIVE_INTERVAL = 1.0
@@ -39,19 +40,33 @@ class PopConsumption:
             parts.repeating.every(_REVIVE_INTERVAL, Revival(parts, self._keeper).look)
             parts.on_stop.append(self._stop)
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.POP_MESSAGE: self._requests.pop,
-            RequestCode.NOTIFICATION: self._requests.notify,
-            RequestCode.POLLING_INFO: self._requests.polling_info,
-            RequestCode.ACK_MESSAGE: self._acknowledging.acknowledge,
-            RequestCode.BATCH_ACK_MESSAGE: self._acknowledging.acknowledge_batch,
-            RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self._acknowledging.change_time,
-            RequestCode.QUERY_ASSIGNMENT: self._assignment.query,
-            RequestCode.SET_MESSAGE_REQUEST_MODE: self._assignment.set_mode,
-            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self._assignment.all_modes,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.POP_MESSAGE, self._requests.pop, Permission.SUBSCRIBE),
+            Route(RequestCode.NOTIFICATION, self._requests.notify, Permission.SUBSCRIBE),
+            Route(RequestCode.POLLING_INFO, self._requests.polling_info, Permission.READ),
+            Route(RequestCode.ACK_MESSAGE, self._acknowledging.acknowledge, Permission.SUBSCRIBE),
+            Route(
+                RequestCode.BATCH_ACK_MESSAGE,
+                self._acknowledging.acknowledge_batch,
+                Permission.SUBSCRIBE,
+            ),
+            Route(
+                RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+                self._acknowledging.change_time,
+                Permission.SUBSCRIBE,
+            ),
+            Route(RequestCode.QUERY_ASSIGNMENT, self._assignment.query, Permission.SUBSCRIBE),
+            Route(
+                RequestCode.SET_MESSAGE_REQUEST_MODE, self._assignment.set_mode, Permission.UPDATE
+            ),
+            Route(
+                RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
+                self._assignment.all_modes,
+                Permission.READ,
+            ),
+        )
 
     def _look(self) -> None:
         self._keeper.look(self._core.clock.milliseconds())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.formats.record import Record
@@ -14,8 +14,9 @@ from mqlake.protocol.headers.query import (
     QueryMessageHeader,
     ViewMessageHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 
 _UNIQUE_KEYS = 32
 """Messages with one unique key that are answered at most (`defaultQueryMaxNum`)."""
@@ -32,12 +33,12 @@ class QueryRequests:
         self._parts = parts
         self._reads = parts.store.core.reads
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.QUERY_MESSAGE: self._query,
-            RequestCode.VIEW_MESSAGE_BY_ID: self._view,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.QUERY_MESSAGE, self._query, Permission.READ),
+            Route(RequestCode.VIEW_MESSAGE_BY_ID, self._view, Permission.READ),
+        )
 
     def _query(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
         header = request.header(QueryMessageHeader)

@@ -7,7 +7,7 @@ pushed to that client, and stored too where the settings say so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.checks import Header, SendChecks
@@ -21,8 +21,9 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.reply import ReplyMessageHeader
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.protocol.headers.send import SendMessageResponseHeader as Answer
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message
 
 _REPLY_TO = "REPLY_TO_CLIENT"
@@ -38,12 +39,12 @@ class Replies:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._checks, self._sizes = parts, SendChecks(parts), SendSizes(parts)
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.SEND_REPLY_MESSAGE: self._send,
-            RequestCode.SEND_REPLY_MESSAGE_V2: self._send_v2,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.SEND_REPLY_MESSAGE, self._send, Permission.PUBLISH),
+            Route(RequestCode.SEND_REPLY_MESSAGE_V2, self._send_v2, Permission.PUBLISH),
+        )
 
     async def _send(self, peer: Peer, request: Command) -> Command:
         return await self._reply(peer, request, request.header(SendMessageHeader))

@@ -24,12 +24,11 @@ from mqlake.dispatch.kernel import is_compiled
 from mqlake.errors import FormatError
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.topic_names import RETRY_PREFIX
-from mqlake.protocol import binary_header
 from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.frames import header_at
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.frame_reader import Frames
 from mqlake.remoting.limits import Limits
 
 if TYPE_CHECKING:
@@ -77,29 +76,39 @@ class Runs:
             self._loading = asyncio.get_running_loop().run_in_executor(None, make)
         return self._loading
 
-    def take(self, peer: Peer, data: bytes, at: int) -> int:
-        """Put a run of single messages and answer it; return the position behind it."""
+    def take(self, peer: Peer, frames: Frames) -> int:
+        """Put a run of single messages and answer it; return how many messages it had."""
+        data, at = frames.data, frames.at
         length = int.from_bytes(data[at : at + 4])
         if len(data) - at < _FEWEST * length:
-            return at
-        if (found := self._of(peer, data, at)) is None:
-            return at
+            return 0
+        if (found := self._of(peer, frames)) is None:
+            return 0
         kernels, topic = found
         run = kernels.runs.find(data, at, _name(topic), _queues(topic), self._own)
-        return self._put(peer, topic, run, kernels.answers) if len(run.sends) else at
+        return self._put(peer, topic, frames, run, kernels.answers)
 
-    def take_batches(self, peer: Peer, data: bytes, at: int) -> int:
-        """Put a run of batches, all or none, and answer it; return the position behind it."""
-        if (found := self._of(peer, data, at)) is None:
-            return at
+    def take_batches(self, peer: Peer, frames: Frames) -> int:
+        """Put a run of batches, all or none, and answer it; return how many it had."""
+        if (found := self._of(peer, frames)) is None:
+            return 0
         kernels, topic = found
-        run = kernels.runs.find_batches(data, at, _name(topic), _queues(topic))
+        run = kernels.runs.find_batches(frames.data, frames.at, _name(topic), _queues(topic))
         run = _shortened(run, self._longest_properties)
-        return self._put(peer, topic, run, kernels.answers, whole=True) if len(run.sends) else at
+        return self._put(peer, topic, frames, run, kernels.answers, whole=True)
 
     def _put(
-        self, peer: Peer, topic: Topic, run: Run, answers: SendAnswers, *, whole: bool = False
+        self,
+        peer: Peer,
+        topic: Topic,
+        frames: Frames,
+        run: Run,
+        answers: SendAnswers,
+        *,
+        whole: bool = False,
     ) -> int:
+        if not len(run.sends):
+            return 0
         self._put_waiting()
         begin = time.perf_counter()
         put = self._store.append_drafts(
@@ -110,11 +119,12 @@ class Runs:
             self._parts.stats.put_times.add(time.perf_counter() - begin, sent)
             peer.send(answers.of(run, sent))
             peer.flush()
-        return run.end if is_all else int(run.sends["frame_at"][put])
+        frames.at = run.end if is_all else int(run.sends["frame_at"][put])
+        return sent
 
-    def _of(self, peer: Peer, data: bytes, at: int) -> tuple[_Kernels, Topic] | None:
+    def _of(self, peer: Peer, frames: Frames) -> tuple[_Kernels, Topic] | None:
         kernels = self._kernels() if self._is_usable else None
-        topic = self._topic_of(peer, data, at) if kernels else None
+        topic = self._topic_of(peer, frames) if kernels else None
         return (kernels, topic) if kernels and topic else None
 
     def _kernels(self) -> _Kernels | None:
@@ -127,10 +137,10 @@ class Runs:
             return None
         return loading.result()
 
-    def _topic_of(self, peer: Peer, data: bytes, at: int) -> Topic | None:
-        """Return the topic of the send at a position, where runs to it are taken."""
+    def _topic_of(self, peer: Peer, frames: Frames) -> Topic | None:
+        """Return the topic of the first send, where runs to it are taken."""
         try:
-            header = binary_header.decode(header_at(data, at)).header(SendMessageHeaderV2)
+            header = frames.first.header(SendMessageHeaderV2)
             if header.topic.startswith(RETRY_PREFIX):
                 return None
             topic = self._topic(header, peer)

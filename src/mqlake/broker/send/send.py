@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
@@ -30,9 +30,10 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
+from mqlake.protocol.permission import Permission
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 
@@ -63,8 +64,6 @@ class SendMessages:
         self._unflushed = 0
         self._tasks: set[asyncio.Task[None]] = set()
         parts.on_stop.append(self._answer_all)
-        parts.runs[RequestCode.SEND_MESSAGE_V2] = self._runs.take
-        parts.runs[RequestCode.SEND_BATCH_MESSAGE] = self._runs.take_batches
 
     def _read_settings(self) -> None:
         settings = self._parts.settings
@@ -74,13 +73,25 @@ class SendMessages:
         self._answers = Answers(settings, self._parts.busy)
         self._runs.use(self._checks, self._sizes, self._properties, self._answers)
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {
-            RequestCode.SEND_MESSAGE: self._send,
-            RequestCode.SEND_MESSAGE_V2: self._send_v2,
-            RequestCode.SEND_BATCH_MESSAGE: self._send_v2,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.SEND_MESSAGE, self._send, Permission.PUBLISH, SendMessageHeader),
+            Route(
+                RequestCode.SEND_MESSAGE_V2,
+                self._send_v2,
+                Permission.PUBLISH,
+                SendMessageHeaderV2,
+                self._runs.take,
+            ),
+            Route(
+                RequestCode.SEND_BATCH_MESSAGE,
+                self._send_v2,
+                Permission.PUBLISH,
+                SendMessageHeaderV2,
+                self._runs.take_batches,
+            ),
+        )
 
     def _send(self, peer: Peer, request: Command) -> None:
         self._take(peer, request, request.header(SendMessageHeader))

@@ -5,7 +5,7 @@ Upstream: `AbstractSendMessageProcessor.consumerSendMsgBack`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,8 +21,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendBackHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
 from mqlake.store.delivery.put_again import Stored, message_of, read_at, returned_once_more
@@ -38,9 +39,9 @@ class SendBack:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back}
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (Route(RequestCode.CONSUMER_SEND_MSG_BACK, self._send_back, Permission.SUBSCRIBE),)
 
     async def _send_back(self, _peer: Peer, request: Command) -> Command:
         header = request.header(SendBackHeader)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import refusal
@@ -12,8 +12,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.transactions import EndTransactionHeader
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.server import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.delivery.transactions import EndStatus
 
@@ -36,9 +37,9 @@ class EndTransactions:
         self._store = parts.store
         parts.store.core.transactions.on_check = CheckBacks(parts).ask
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return what answers each request code."""
-        return {RequestCode.END_TRANSACTION: self._end}
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (Route(RequestCode.END_TRANSACTION, self._end, Permission.PUBLISH),)
 
     async def _end(self, _peer: Peer, request: Command) -> Command:
         header = request.header(EndTransactionHeader)

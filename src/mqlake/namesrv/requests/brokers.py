@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.formats.config import DataVersion
@@ -33,8 +33,9 @@ from mqlake.protocol.headers.namesrv import (
     UnregisterBrokerHeader,
     WipeWritePermResponseHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
@@ -55,18 +56,18 @@ class BrokerRequests:
         self._routes = state.routes
         self._connections: set[Peer] = set()
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return the handlers by request code."""
-        return {
-            RequestCode.REGISTER_BROKER: self._register,
-            RequestCode.UNREGISTER_BROKER: self._unregister,
-            RequestCode.BROKER_HEARTBEAT: self._heartbeat,
-            RequestCode.QUERY_DATA_VERSION: self._query_data_version,
-            RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
-            RequestCode.GET_BROKER_MEMBER_GROUP: self._member_group,
-            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self._wipe_write,
-            RequestCode.ADD_WRITE_PERM_OF_BROKER: self._add_write,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.REGISTER_BROKER, self._register, Permission.UPDATE),
+            Route(RequestCode.UNREGISTER_BROKER, self._unregister, Permission.UPDATE),
+            Route(RequestCode.BROKER_HEARTBEAT, self._heartbeat, Permission.UPDATE),
+            Route(RequestCode.QUERY_DATA_VERSION, self._query_data_version, Permission.READ),
+            Route(RequestCode.GET_BROKER_CLUSTER_INFO, self._cluster_info, Permission.READ),
+            Route(RequestCode.GET_BROKER_MEMBER_GROUP, self._member_group, Permission.READ),
+            Route(RequestCode.WIPE_WRITE_PERM_OF_BROKER, self._wipe_write, Permission.UPDATE),
+            Route(RequestCode.ADD_WRITE_PERM_OF_BROKER, self._add_write, Permission.UPDATE),
+        )
 
     def _register(self, peer: Peer, request: Command) -> Later:
         job = self._take(peer, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 from mqlake.errors import StoreError
@@ -22,8 +22,9 @@ from mqlake.protocol.headers.namesrv import (
     KVConfigHeader,
     PutKVConfigHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Handler
+from mqlake.remoting.route import Route
 from mqlake.store.settings import parse_properties
 
 _log: Final = logging.getLogger("mqlake.namesrv")
@@ -37,16 +38,16 @@ class ConfigurationRequests:
         self._kv = state.kv
         self._writing = asyncio.Lock()
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return the handlers by request code."""
-        return {
-            RequestCode.PUT_KV_CONFIG: self._put,
-            RequestCode.GET_KV_CONFIG: self._get,
-            RequestCode.DELETE_KV_CONFIG: self._delete,
-            RequestCode.GET_KVLIST_BY_NAMESPACE: self._namespace,
-            RequestCode.GET_NAMESRV_CONFIG: self._settings,
-            RequestCode.UPDATE_NAMESRV_CONFIG: self._update,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.PUT_KV_CONFIG, self._put, Permission.UPDATE),
+            Route(RequestCode.GET_KV_CONFIG, self._get, Permission.READ),
+            Route(RequestCode.DELETE_KV_CONFIG, self._delete, Permission.UPDATE),
+            Route(RequestCode.GET_KVLIST_BY_NAMESPACE, self._namespace, Permission.READ),
+            Route(RequestCode.GET_NAMESRV_CONFIG, self._settings, Permission.READ),
+            Route(RequestCode.UPDATE_NAMESRV_CONFIG, self._update, Permission.UPDATE),
+        )
 
     async def _put(self, _: Peer, request: Command) -> Command:
         header = request.header(PutKVConfigHeader)

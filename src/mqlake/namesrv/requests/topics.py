@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -22,8 +22,9 @@ from mqlake.protocol.headers.namesrv import (
     GetTopicsByClusterHeader,
     TopicHeader,
 )
+from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.dispatch import Answer, Handler
+from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
 
 Later = Answer | Coroutine[Any, Any, Answer]
@@ -44,19 +45,25 @@ class TopicRequests:
         self._routes = state.routes
         self._topics = state.routes.topics
 
-    def handlers(self) -> Mapping[int, Handler]:
-        """Return the handlers by request code."""
-        return {
-            RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
-            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._all,
-            RequestCode.GET_TOPICS_BY_CLUSTER: self._by_cluster,
-            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self._system,
-            RequestCode.GET_UNIT_TOPIC_LIST: self._unit,
-            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: self._unit_subscription,
-            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self._unit_subscription_only,
-            RequestCode.REGISTER_TOPIC_IN_NAMESRV: self._register,
-            RequestCode.DELETE_TOPIC_IN_NAMESRV: self._delete,
-        }
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.GET_ROUTEINFO_BY_TOPIC, self._route, Permission.READ),
+            Route(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, self._all, Permission.LIST),
+            Route(RequestCode.GET_TOPICS_BY_CLUSTER, self._by_cluster, Permission.LIST),
+            Route(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS, self._system, Permission.LIST),
+            Route(RequestCode.GET_UNIT_TOPIC_LIST, self._unit, Permission.LIST),
+            Route(
+                RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST, self._unit_subscription, Permission.LIST
+            ),
+            Route(
+                RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+                self._unit_subscription_only,
+                Permission.LIST,
+            ),
+            Route(RequestCode.REGISTER_TOPIC_IN_NAMESRV, self._register, Permission.UPDATE),
+            Route(RequestCode.DELETE_TOPIC_IN_NAMESRV, self._delete, Permission.UPDATE),
+        )
 
     def _route(self, _: Peer, request: Command) -> Command:
         header, settings = request.header(GetRouteInfoHeader), self._state.settings

@@ -1,0 +1,51 @@
+"""What serves the requests of one code, and what stands before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from mqlake.protocol.command import Command
+from mqlake.protocol.header import Header
+from mqlake.protocol.permission import Permission
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.frame_reader import Frames
+
+Answer = Command | bytes | None
+Handler = Callable[[Peer, Command], Answer | Coroutine[Any, Any, Answer]]
+"""What serves requests of one code.
+
+A command that it returns, or its frame, is the answer. After None, a request that wants an answer
+waits for `Peer.answer`. A coroutine runs as a task and returns one of these.
+"""
+
+TakeRun = Callable[[Peer, Frames], int]
+"""What serves frames one behind the other, many at once: it moves `Frames.at` behind those that it
+has answered, and returns how many these were. What it leaves is served frame by frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How requests of one code are served.
+
+    Attributes:
+        permission: what who asks must be allowed to do; None for what servers ask of clients.
+        header: decoded together with the frame. This is faster where a handler asks for just this
+            type.
+        run: serves many frames with binary headers at once.
+    """
+
+    code: int
+    handler: Handler
+    permission: Permission | None = None
+    header: type[Header] | None = None
+    run: TakeRun | None = None
+
+
+Check = Callable[[Peer, Command, Route], None]
+"""Stands before every route: raises `RemotingError` to refuse a request.
+
+Of a run it is shown the first frame's header only. The others come over the same connection and go
+to the same topic, and none has a header field that no send has, as a signature would be: such
+frames are served one by one."""
