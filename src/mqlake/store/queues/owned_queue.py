@@ -46,6 +46,7 @@ class OwnedQueue:
         self._files = files
         self._last_base, self._last_path = -1, ""
         self._min_offset, self._min_physical = 0, -1
+        self._written = UNKNOWN
 
     @property
     def first(self) -> int:
@@ -114,6 +115,7 @@ class OwnedQueue:
                 self._files.make_file(self, base)
             # Only now: a file that could not be made is made by the next write.
             self._last_base, self._last_path = base, self.file_path(base)
+        self._written = UNKNOWN
         self._files.write(self._last_path, at - base, entries)
 
     # Read
@@ -210,11 +212,16 @@ class OwnedQueue:
         """Remove one file."""
         self._files.remove_file(self, base)
         self.bases.remove(base)
-        self._last_base = -1
-        self._min_physical = -1
+        self._last_base = self._min_physical = self._written = -1
 
     def written_end(self) -> int:
         """Return the queue offset behind the last place that is not all zero."""
+        # A start asks twice, and looking for it takes long in a store of many queues.
+        if self._written == UNKNOWN:
+            self._written = self._find_written_end()
+        return self._written
+
+    def _find_written_end(self) -> int:
         for base in reversed(self.bases):
             file = self._files.file(self.file_path(base))
             if end := end_of_data(file, 0, file.size):
@@ -224,6 +231,7 @@ class OwnedQueue:
     def end_at(self, queue_offset: int) -> None:
         """Let the queue end there: all that is written behind becomes zero, later files go."""
         self.end, self._min_physical = queue_offset, -1
+        self._written = UNKNOWN
         at = queue_offset * ENTRY_SIZE
         # The first file stays: its name alone says where the queue goes on.
         for base in [base for base in self.bases[1:] if base >= at]:
@@ -239,4 +247,4 @@ class OwnedQueue:
         """Be a queue without files, which starts at 0 again."""
         self.bases.clear()
         self.end = 0
-        self._last_base = self._min_physical = -1
+        self._last_base = self._min_physical = self._written = -1

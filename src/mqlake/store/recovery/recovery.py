@@ -181,8 +181,8 @@ class _Recovery:
 
     def run(self) -> Derived:
         log, queues, index = self._log, self._queues, self._index
-        lacks_first = self._is_clean and self._lacks_first_files()
-        if lacks_first:
+        lacks_files = self._is_clean and self._lacks_files()
+        if lacks_files:
             # The next start, if this one dies, would take them for removed by retention.
             self._checkpoint.distrust_queues()
         if self._is_clean:
@@ -198,7 +198,7 @@ class _Recovery:
             fault = self._dispatch(dispatcher, indexing)
         end = dispatcher.position
         judge.settle()
-        is_broken = judge.is_broken or lacks_first or self._lacks_ends(judge)
+        is_broken = judge.is_broken or lacks_files or self._lacks_ends(judge)
         if is_broken:
             self._derive_queues_again(dispatcher)
         offsets = QueueOffsets()
@@ -372,13 +372,18 @@ class _Recovery:
         distrust = self._checkpoint.distrust_queues
         return QueueRecovery(self._queues, self._log, start, kept, distrust)
 
-    def _lacks_first_files(self) -> bool:
-        """Say whether queues begin later than at the checkpoint, of a store that stopped cleanly.
+    def _lacks_files(self) -> bool:
+        """Say whether queues of a store that stopped cleanly have less than at the checkpoint.
 
-        After a crash, retention may have removed their first files since.
+        After a crash, retention may have removed their first files since. Files whose removal is
+        not on the disk yet may come back with a power cut, so their last ones are missed here too.
         """
-        starts = sum(queue.first for queue in self._queues)
-        return self._point is not None and starts > self._point.queue_starts
+        point, queues = self._point, self._queues
+        if point is None:
+            return False
+        if sum(queue.first for queue in queues) > point.queue_starts:
+            return True
+        return sum(queue.written_end() for queue in queues) < point.queue_ends
 
     def _lacks_ends(self, judge: QueueRecovery) -> bool:
         """Say whether queues end before where they did at the checkpoint."""
