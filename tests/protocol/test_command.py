@@ -91,7 +91,15 @@ class Other(Header):
 def test_typed_fields_may_be_asked_for_as_another_type() -> None:
     command = typed({"queueId": "3"})
     assert command.header(Other) == Other(queue_id="3")
-    assert command.fields == {"queueId": "3", "bornTime": "0"}
+    assert command.fields == {"queueId": "3"}
+
+
+def test_fields_that_a_type_does_not_know_are_there_for_who_asks() -> None:
+    """As a signature is, which no type of a request has."""
+    fields = {"queueId": "3", "Signature": "abc", "AccessKey": "me"}
+    command = typed(fields)
+    assert isinstance(command.raw_fields, Sample)
+    assert command.fields == fields
 
 
 def test_typed_fields_that_are_wrong_are_the_handlers_affair() -> None:

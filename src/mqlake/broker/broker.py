@@ -67,9 +67,11 @@ class Broker:
 
     Attributes:
         parts: what the request families share; there while it runs.
+        routes: what serves each request code; there while it runs.
     """
 
     parts: Parts
+    routes: tuple[Route, ...]
 
     def __init__(self, settings: BrokerSettings) -> None:
         self.settings = settings
@@ -106,8 +108,9 @@ class Broker:
                 _restore_topics(parts)
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
-            routes = [route for family in FAMILIES for route in family(parts).routes()]
-            self._server = RemotingServer(routes, Limits(memory=settings.max_connection_memory))
+            self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
+            limits = Limits(memory=settings.max_connection_memory)
+            self._server = RemotingServer(self.routes, limits)
             undo.push_async_callback(self._server.stop)
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)

@@ -36,6 +36,7 @@ class NameServer:
 
     Attributes:
         port: where it listens; there once it has started.
+        routes: what serves each request code.
     """
 
     port: int
@@ -47,10 +48,10 @@ class NameServer:
     ) -> None:
         self._state = state = State(make_namesrv_settings(settings), clock or SystemClock())
         families = BrokerRequests(state), TopicRequests(state), ConfigurationRequests(state)
-        routes = [route for family in families for route in family.routes()]
+        self.routes = tuple(route for family in families for route in family.routes())
         idle = state.settings.server_channel_max_idle_time_seconds
         limits = Limits(idle=idle, memory=_MEMORY)
-        self._server = RemotingServer(routes, limits)
+        self._server = RemotingServer(self.routes, limits)
         self._scan: asyncio.TimerHandle | None = None
 
     @property

@@ -50,6 +50,11 @@ class RemotingServer:
         """The connections that are open."""
         return frozenset(self._shared.peers) if self._shared else frozenset()
 
+    @property
+    def counts(self) -> dict[int, int]:
+        """How many requests were served, refused ones left out, by request code."""
+        return self._dispatcher.counts
+
     async def start(self, host: str, port: int) -> int:
         """Listen on a port, 0 for any that is free; return it. May be called for several.
 

@@ -17,7 +17,7 @@ from mqlake.formats.record import Record
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import FrameReader
+from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.limits import Limits
 from tests.broker.running import PATIENCE, Running, running, to
 from tests.broker.send.random_runs import (
@@ -45,10 +45,11 @@ def switch(monkeypatch: pytest.MonkeyPatch, *, on: bool) -> list[int]:
     def patch(name: str) -> None:
         usual = getattr(Runs, name)
 
-        def take(runs: Runs, peer: Peer, data: bytes, at: int) -> int:
-            end = usual(runs, peer, data, at) if on else at
-            taken.append(end - at)
-            return end
+        def take(runs: Runs, peer: Peer, frames: Frames) -> int:
+            at = frames.at
+            count = usual(runs, peer, frames) if on else 0
+            taken.append(frames.at - at)
+            return count
 
         monkeypatch.setattr(Runs, name, take)
 
@@ -78,7 +79,8 @@ async def ask(broker: Running, stream: bytes, wanted: int) -> dict[int, Command]
 async def warm(broker: Running) -> None:
     """Make the topic, and wait until runs can be taken."""
     await broker.send(to(TOPIC, properties=KEY))
-    take: Any = broker.parts.runs[RequestCode.SEND_MESSAGE_V2]
+    routes = {route.code: route for route in broker.broker.routes}
+    take: Any = routes[RequestCode.SEND_MESSAGE_V2].run
     await asyncio.wait_for(take.__self__.load(), PATIENCE)
 
 

@@ -1,0 +1,47 @@
+"""What a broker and a name server serve, and what it takes to be allowed to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+from mqlake.namesrv.name_server import NameServer
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.permission import Permission
+from mqlake.remoting.route import Route
+from tests.broker.running import running
+
+
+def routes_of(path: Path) -> list[Route]:
+    found: list[Route] = []
+
+    async def run() -> None:
+        async with running(path) as broker:
+            found.extend(broker.broker.routes)
+
+    asyncio.run(run())
+    return found
+
+
+def test_each_code_has_one_route_and_each_route_a_permission(tmp_path: Path) -> None:
+    for routes in (routes_of(tmp_path), NameServer().routes):
+        assert max(Counter(route.code for route in routes).values()) == 1
+        assert [route.code for route in routes if route.permission is None] == []
+
+
+def test_who_may_only_read_changes_nothing(tmp_path: Path) -> None:
+    """Names of codes say what they do; a new one is to be looked at here."""
+    reading = {Permission.READ, Permission.LIST}
+    changing = ("UPDATE", "CREATE", "DELETE", "PUT", "SET", "REMOVE", "CLEAN", "RESET", "SEND")
+    names = {
+        RequestCode(route.code).name
+        for route in (*routes_of(tmp_path), *NameServer().routes)
+        if route.permission in reading
+    }
+    assert {name for name in names if name.startswith(changing)} == set()
+    assert {name for name in names if not name.startswith(("GET", "QUERY", "VIEW", "SEARCH"))} == {
+        "CHECK_ROCKSDB_CQ_WRITE_PROGRESS",
+        "INVOKE_BROKER_TO_GET_CONSUMER_STATUS",
+        "POLLING_INFO",
+    }
