@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mqlake.broker.admin.settings import FIXED
-from mqlake.broker.settings import BrokerSettings, make_broker_settings
+from mqlake.broker.settings import RESTART, BrokerSettings, make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.store.settings import parse_properties
@@ -58,7 +57,7 @@ def test_names_that_are_not_known_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "code", "match"),
     [
-        (b"listenPort=1", ResponseCode.NO_PERMISSION, "at a start only"),
+        (b"listenPort=1", ResponseCode.NO_PERMISSION, "at a restart only"),
         (b"fileReservedTime=soon", ResponseCode.INVALID_PARAMETER, "fileReservedTime"),
     ],
 )
@@ -122,7 +121,7 @@ def test_every_value_is_refused_or_a_broker_works_with_it(tmp_path: Path) -> Non
     async def change() -> None:
         async with running(tmp_path / "changed", **GIVEN) as broker:
             for values in given:
-                lines = [f"{n}={text(v)}" for n, v in values.items() if n not in FIXED]
+                lines = [f"{n}={text(v)}" for n, v in values.items() if n not in RESTART]
                 await done(broker, UPDATE, body="\n".join(lines).encode())
                 await asyncio.sleep(0.06)
                 await use(broker)
