@@ -9,13 +9,15 @@ and is refused here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
 
 from mqlake.errors import StoreError
 from mqlake.store.bounds import Effect, effects, encoded_name
+from mqlake.store.settings import StoreSettings, make_settings
 
 S = TypeVar("S", bound=msgspec.Struct)
 S_co = TypeVar("S_co", bound=msgspec.Struct, covariant=True)
@@ -76,6 +78,22 @@ class LiveSettings(Current[S]):
                 except Exception as error:  # noqa: BLE001 (one part does not keep the others back)
                     what = ", ".join(sorted(changed & names))
                     _log.error("a change of %s was not taken over", what, exc_info=error)
+
+
+GivenSettings = (
+    StoreSettings | Current[StoreSettings] | Mapping[str, object] | str | os.PathLike[str] | None
+)
+"""Settings as a store is opened with them: themselves, those that their owner may replace, names
+and values of `broker.conf`, or the path of one; None for the defaults."""
+
+
+def open_settings(given: GivenSettings) -> Current[StoreSettings]:
+    """Return settings that a store is opened with.
+
+    Raises:
+        StoreError: a value that its setting cannot have, or a file that cannot be read.
+    """
+    return given if isinstance(given, Current) else current(make_settings(given))
 
 
 def current(settings: S | Current[S]) -> Current[S]:

@@ -21,12 +21,12 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.disk_threads import disk_threads
-from mqlake.store.live_settings import Current, current
+from mqlake.store.live_settings import Current, GivenSettings, open_settings
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
-from mqlake.store.settings import StoreSettings, make_settings
+from mqlake.store.settings import StoreSettings
 
 _log = logging.getLogger(__name__)
 
@@ -72,12 +72,7 @@ class MessageStore(Answers):
     def open(
         cls,
         path: str | os.PathLike[str],
-        settings: StoreSettings
-        | Current[StoreSettings]
-        | Mapping[str, object]
-        | str
-        | os.PathLike[str]
-        | None = None,
+        settings: GivenSettings = None,
         *,
         progress: Progress | None = None,
     ) -> Self:
@@ -92,9 +87,7 @@ class MessageStore(Answers):
         Raises:
             StoreError: wrong settings; on entering, see `OwnedStore.open`.
         """
-        if not isinstance(settings, Current):
-            settings = current(make_settings(settings))
-        return cls(path, settings, progress)
+        return cls(path, open_settings(settings), progress)
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()

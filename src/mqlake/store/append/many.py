@@ -148,10 +148,12 @@ class ManyRecords:
         Raises:
             Refusal: MESSAGE_ILLEGAL: the topic or the host is not taken.
         """
-        lengths, longest = drafts.rows["body_length"], self._checks.longest_body
-        if lengths.max(initial=0) > longest:
-            fitting = 0 if whole else int((lengths > longest).argmax())
-            drafts = drafts._replace(rows=drafts.rows[:fitting])
+        longest = self._checks.longest_body
+        if len(drafts.source) > longest:  # else no body in it can be
+            too_long = drafts.rows["body_length"] > longest
+            if too_long.any():
+                fitting = 0 if whole else int(too_long.argmax())
+                drafts = drafts._replace(rows=drafts.rows[:fitting])
         topic, sender = self._checks.topic(name), self._checks.sender(born_host)
         queues = [(name, queue_id) for queue_id in queue_ids]
         routes = encode.make_routes(
