@@ -201,6 +201,18 @@ def test_a_change_whose_client_is_gone_is_made_all_the_same(
     assert kept == {"traceOn": "false"}
 
 
+def test_nothing_changes_once_a_broker_stops(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            for function in broker.parts.on_stop:
+                if (waits := function()) is not None:
+                    await waits
+            code = await refused(broker, UPDATE, body=b"traceOn=false", match="the broker stops")
+            assert code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+    asyncio.run(check())
+
+
 def test_too_many_settings_are_refused(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:

@@ -51,6 +51,7 @@ class SettingsAdmin:
         self._version = DataVersion(timestamp=parts.store.core.clock.milliseconds())
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
         parts.on_stop.append(self._stop)
 
     def handlers(self) -> Mapping[int, Handler]:
@@ -67,6 +68,9 @@ class SettingsAdmin:
         return response(request, header=ConfigVersionHeader(version=version), body=text.encode())
 
     async def _update(self, peer: Peer, request: Command) -> Command:
+        if self._is_stopped:
+            reason = "settings are not changed any more: the broker stops"
+            raise RemotingError(ResponseCode.SERVICE_NOT_AVAILABLE, reason)
         if len(request.body) > _LONGEST:
             reason = f"{len(request.body)} bytes of settings, more than {_LONGEST}: send fewer"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
@@ -105,6 +109,8 @@ class SettingsAdmin:
             )
 
     async def _stop(self) -> None:
+        """Let changes end before the store, whose directory they may write to, is closed."""
+        self._is_stopped = True
         await asyncio.gather(*self._changes, return_exceptions=True)
 
 
