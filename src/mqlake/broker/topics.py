@@ -100,12 +100,17 @@ class Topics:
         return name in self._system or name.startswith(naming.SYSTEM_PREFIX)
 
     def _update_own(self) -> None:
-        """Make or change the topics of which the settings say something else than before."""
-        before, self._own = self._own, list(_own_topics(self._settings.now))
+        """Create the topics that the settings ask for now; change what they change of others."""
+        before = {topic.topic_name: topic for topic in self._own}
+        self._own = list(_own_topics(self._settings.now))
         self._system = _system(self._own)
         for topic in self._own:
-            if topic not in before:
+            found, old = self.get(topic.topic_name), before.get(topic.topic_name)
+            if found is None:
                 self.put(topic)
+            elif old is not None and old != topic:
+                # What an administrator changed of it stays.
+                self.put(msgspec.structs.replace(found, **_changes(old, topic)))
 
     def queues(self, name: str) -> int:
         """Return how many queues a topic has, to read or to write; 0 for no topic."""
@@ -262,6 +267,11 @@ def _own_topics(settings: BrokerSettings) -> Iterator[Topic]:
     yield _topic(OP_TOPIC, 1)
     if settings.timer_wheel_enable:
         yield _topic(TIMER_TOPIC, 1)
+
+
+def _changes(old: Topic, new: Topic) -> dict[str, object]:
+    values = msgspec.structs.asdict(new)
+    return {name: value for name, value in values.items() if value != getattr(old, name)}
 
 
 def _system(own: Iterable[Topic]) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
@@ -190,7 +191,7 @@ async def long_requests(broker: Running) -> None:
     await change(broker, longRequestQueueCapacity=1)
     slices, peer = broker.parts.slices, next(iter(broker.broker.peers))
 
-    def job():
+    def job() -> Generator[None]:
         while not is_over:
             yield
 

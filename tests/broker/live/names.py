@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -67,4 +66,3 @@ async def register_timeout(like: Running) -> None:
         await change(broker, registerBrokerTimeoutMills=20)
         broker.parts.names.changed()
         await until(lambda: names.count == 3)
-        await asyncio.sleep(0)

@@ -124,10 +124,10 @@ def first(broker: Running) -> int:
 async def removed_by(broker: Running, used: int = 50, **values: object) -> None:
     await fill(broker, used)
     core = broker.parts.store.core
-    for _ in range(3):
-        core.retention.check() if "cleanResourceInterval" not in values else None
-        if "deleteCommitLogFilesInterval" not in values:
-            core.retention.remove_next()
+    if "cleanResourceInterval" not in values:
+        core.retention.check()
+    if "deleteCommitLogFilesInterval" not in values:
+        core.retention.remove_next()
     assert first(broker) == 0
     await change(broker, **values)
     await until(lambda: first(broker) > 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from mqlake.formats.topic_names import TRACE_TOPIC
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.headers.admin import TopicNameHeader
@@ -34,7 +36,10 @@ async def default_topic_queue_nums(broker: Running) -> None:
     for name, queues in (("Before", 8), ("After", 3)):
         await broker.send(to(name, default_topic_queue_nums=16))
         assert topic(broker, name).write_queue_nums == queues
+        default = topic(broker, "TBW102")
+        broker.parts.topics.put(msgspec.structs.replace(default, order=True))
         await change(broker, defaultTopicQueueNums=3)
+        assert topic(broker, "TBW102").order, "what was changed of it by hand stays"
 
 
 @observes("autoCreateTopicEnable", autoCreateTopicEnable=False)
