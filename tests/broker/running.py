@@ -63,14 +63,16 @@ class Running:
 
 
 @asynccontextmanager
-async def running(path: Path, **settings: object) -> AsyncIterator[Running]:
+async def running(
+    path: Path, config: Path | None = None, **settings: object
+) -> AsyncIterator[Running]:
     """Run a broker on a store in `path`; settings under the names of `broker.conf`."""
     chosen = SMALL | {
         "listenPort": free_port(-FAST_PORT_DISTANCE),
         "storePathRootDir": str(path),
         **settings,
     }
-    async with Broker(make_broker_settings(chosen)) as broker:
+    async with Broker(make_broker_settings(chosen), config) as broker:
         found = Running(broker)
         try:
             yield found

@@ -96,6 +96,16 @@ def test_settings_come_from_the_file_and_then_from_options(
     assert len(mqlake(*command, *at, "--set", "fileReservedTime=1").json["files"]) > few > 0
 
 
+def test_settings_that_a_broker_changed_are_overridden_by_the_file(
+    mqlake: Mqlake, copied: Path, tmp_path: Path
+) -> None:
+    (copied / "config" / "broker.properties").write_text("fileReservedTime=1\ndeleteWhen=09\n")
+    conf = tmp_path / "broker.conf"
+    conf.write_text("deleteWhen=10\n")
+    report = mqlake("retention", copied, "--plan", "--json", "-c", conf).json
+    assert (report["fileReservedTime"], report["deleteWhen"]) == (1, "10")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

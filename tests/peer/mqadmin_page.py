@@ -38,9 +38,9 @@ has the everyday ones without a JVM.
 _TAIL = """
 A value that a setting cannot have is refused, and changes nothing
 ([broker-settings.md](broker-settings.md)).
-Settings that are changed with `updateBrokerConfig` hold until the broker stops; `broker.conf` is
-not written. Those that take effect at a start only (names, ports, file sizes, `flushDiskType`) are
-refused.
+Settings that are changed with `updateBrokerConfig` are kept: in the `broker.conf` of `mqlake broker
+-c`, else in the store ([broker.md](broker.md), "Settings"). RocketMQ refuses only a few; mqlake
+refuses all that take effect at a restart (names, ports, file sizes, `flushDiskType`).
 
 Thresholds for cold data are kept and shown, and limit nothing: mqlake reads through the page cache
 and has no such control.

@@ -10,6 +10,7 @@ from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import QUEUE_TYPE, Topic
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.live_settings import current
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 from tests.peer.rocketmq_store import RocketMQ
@@ -20,7 +21,9 @@ NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
 
 def open_config(path: Path) -> ConfigStore:
-    return ConfigStore(LocalOwnedDirectory(path), StoreSettings(), ManualClock(1_800_000_000_000))
+    return ConfigStore(
+        LocalOwnedDirectory(path), current(StoreSettings()), ManualClock(1_800_000_000_000)
+    )
 
 
 def tables(config: ConfigStore) -> object:

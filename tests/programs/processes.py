@@ -20,6 +20,7 @@ class BrokerProcess:
 
     Args:
         patch: Python statements that the process runs first: faults to inject.
+        config: a broker.conf.
 
     Attributes:
         address, name_server: where it listens, "ip:port".
@@ -34,6 +35,7 @@ class BrokerProcess:
         log: Path,
         settings: Mapping[str, object],
         patch: str = "",
+        config: Path | None = None,
     ) -> None:
         port, names = free_port(-FAST_PORT_DISTANCE), free_port()
         self.address, self.name_server = f"127.0.0.1:{port}", f"127.0.0.1:{names}"
@@ -41,6 +43,7 @@ class BrokerProcess:
         code = f"{patch}\nimport runpy; runpy.run_module({self.program!r}, run_name='__main__')"
         command = [sys.executable, *(["-c", code] if patch else ["-m", self.program])]
         command += ["broker", "--store", str(store)]
+        command += ["--config", str(config)] if config else []
         command += ["--port", str(port), "--namesrv-port", str(names)]
         for name, value in {**SMALL, **settings}.items():
             command += ["--set", f"{name}={value}"]

@@ -10,6 +10,7 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
+from mqlake.store.live_settings import current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
@@ -46,7 +47,7 @@ class Appending:
     def __post_init__(self) -> None:
         self.log = OwnedCommitLog(self.disk, self.settings)
         self.log.recover_to(0)
-        self.appender = Appender(self.log, self.offsets, self.settings, self.clock)
+        self.appender = Appender(self.log, self.offsets, current(self.settings), self.clock)
 
     def put(self, *messages: Message) -> list[PutResult]:
         """Put messages one by one."""

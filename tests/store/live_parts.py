@@ -13,6 +13,7 @@ from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.live_settings import current
 from mqlake.store.recovery.recovery import recover
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
@@ -37,8 +38,8 @@ class LiveParts:
         found = recover(self.directory, self.settings, self.clock, None)
         self.log, self.queues, self.index = found.log, found.queues, found.index
         self.dispatcher, self.offsets = found.dispatcher, found.offsets
-        self.appender = Appender(self.log, self.offsets, self.settings, self.clock)
-        self.config = ConfigStore(self.directory, self.settings, self.clock)
+        self.appender = Appender(self.log, self.offsets, current(self.settings), self.clock)
+        self.config = ConfigStore(self.directory, current(self.settings), self.clock)
 
     def put(self, message: Message) -> PutResult:
         """Append a message and dispatch it."""

@@ -16,6 +16,7 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
+from mqlake.store.live_settings import current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
@@ -49,7 +50,7 @@ class Again:
         )
         if one.store_host not in self._appenders:
             self._appenders[one.store_host] = Appender(
-                self.log, self._offsets, settings, self.clock
+                self.log, self._offsets, current(settings), self.clock
             )
         return self._appenders[one.store_host]
 

@@ -16,6 +16,7 @@ from mqlake.formats.message_batch import decode_batch, encode_batch
 from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutStatus
+from mqlake.store.live_settings import current
 from mqlake.store.settings import StoreSettings
 from tests.crash.faulty import Fault, FaultyDisk
 from tests.store.appending import NOW, Appending, SetClock, message
@@ -93,7 +94,7 @@ class HurryingClock(SetClock):
 def test_store_timestamps_never_go_back_within_a_call() -> None:
     """Each file's first record is put by itself, and so are those that are large."""
     log = small()
-    log.appender = Appender(log.log, log.offsets, log.settings, HurryingClock())
+    log.appender = Appender(log.log, log.offsets, current(log.settings), HurryingClock())
 
     results = log.put_many([message(body=b"x" * size) for size in (300, 2001, 900) * 12])
 

@@ -19,6 +19,7 @@ from mqlake.storage.protocol import DiskUsage
 from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.config.consumer_offsets import COMMITS_A_VERSION
 from mqlake.store.config.delay_offsets import CHANGES_A_VERSION
+from mqlake.store.live_settings import current
 from mqlake.store.services import Services
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
@@ -43,7 +44,9 @@ class FullDisk(LocalOwnedDirectory):
 
 
 def open_config(path: Path, clock: ManualClock | None = None) -> ConfigStore:
-    return ConfigStore(LocalOwnedDirectory(path), StoreSettings(), clock or ManualClock(NOW))
+    return ConfigStore(
+        LocalOwnedDirectory(path), current(StoreSettings()), clock or ManualClock(NOW)
+    )
 
 
 def read(path: Path, name: str) -> dict[Any, Any]:
@@ -258,7 +261,7 @@ def test_two_damaged_files_are_an_error_of_one_line(golden_config: Path) -> None
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     directory, clock = FullDisk(tmp_path), ManualClock(NOW)
-    config = ConfigStore(directory, StoreSettings(), clock)
+    config = ConfigStore(directory, current(StoreSettings()), clock)
     config.topics.ensure("Old", 1)
     config.persist()
     services = Services(clock, config.services())

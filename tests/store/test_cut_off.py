@@ -13,6 +13,7 @@ from mqlake.formats import record
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
+from mqlake.store.live_settings import current
 from mqlake.store.log import cut_off
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.reader import StoreReader
@@ -223,7 +224,7 @@ def test_retention_removes_what_is_old(damaged: Path) -> None:
     directory = LocalOwnedDirectory(damaged)
     clock = ManualClock(LATER + reserved)
     retention = Retention(
-        directory, found.log, found.queues, found.index, found.checkpoint, SETTINGS, clock
+        directory, found.log, found.queues, found.index, found.checkpoint, current(SETTINGS), clock
     )
 
     retention.check()

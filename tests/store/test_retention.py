@@ -12,6 +12,7 @@ from mqlake.errors import DiskError
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import DiskUsage
 from mqlake.store.append.message import Message
+from mqlake.store.live_settings import current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Services
@@ -72,7 +73,7 @@ class Store(LiveParts):
             self.queues,
             self.index,
             self.dispatcher,
-            self.settings,
+            current(self.settings),
             self.time,
             UTC,
         )

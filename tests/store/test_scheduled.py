@@ -18,6 +18,7 @@ from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule, may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.transaction_messages import HALF_TOPIC
+from mqlake.store.live_settings import current
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reader import StoreReader
 from mqlake.store.services import Services
@@ -36,7 +37,7 @@ class Delayed(LiveParts):
     def __init__(self, path: Path, clock: ManualClock | None = None) -> None:
         self.time = clock or ManualClock(NOW)
         super().__init__(path, clock=self.time)
-        self.schedule = Schedule(self.settings)
+        self.schedule = Schedule(current(self.settings))
         self.refusals: list[PutResult] = []
         self.scheduled = ScheduledMessages(
             self.log,
@@ -68,7 +69,7 @@ def live(tmp_path: Path) -> Delayed:
     return Delayed(tmp_path)
 
 
-SCHEDULE = Schedule(StoreSettings())
+SCHEDULE = Schedule(current(StoreSettings()))
 
 
 def golden_records(topic: str) -> list[Record]:

@@ -26,6 +26,7 @@ from mqlake.store.delivery.transaction_messages import (
     half_of,
 )
 from mqlake.store.delivery.transactions import CheckBack, EndStatus, Transactions
+from mqlake.store.live_settings import current
 from mqlake.store.reader import StoreReader
 from mqlake.store.services import Services
 from mqlake.store.settings import StoreSettings
@@ -47,7 +48,7 @@ class Transacting(LiveParts):
         super().__init__(path, SETTINGS, self.time)
         self.asked: list[CheckBack] = []
         self.refusals: list[PutResult | None] = []
-        schedule = Schedule(self.settings)
+        schedule = Schedule(current(self.settings))
         self.transactions = Transactions(
             self.log,
             self.queues,
@@ -55,7 +56,7 @@ class Transacting(LiveParts):
             self.put_as_is,
             Redelivery(self.put_as_is, self.put_as_is, self.config.topics),
             lambda message: self.put_as_is(schedule.apply(message)),
-            self.settings,
+            current(self.settings),
             self.time,
         )
         self.transactions.on_check = self.asked.append

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Protocol, Self
 
 from mqlake.broker.admin.families import ADMIN
@@ -31,6 +32,8 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.store.config.properties_file import PropertiesFile
+from mqlake.store.live_settings import LiveSettings
 from mqlake.store.message_store import MessageStore
 
 _log = logging.getLogger(__name__)
@@ -65,6 +68,10 @@ FAMILIES: tuple[type[Family], ...] = (
 class Broker:
     """A broker on one store directory. `async with Broker(settings) as broker:` runs it.
 
+    Args:
+        config: the file that the settings come from. Settings that are changed while the broker
+            runs are written to it; without one, to `config/broker.properties` of the store.
+
     Attributes:
         parts: what the request families share; there while it runs.
         routes: what serves each request code; there while it runs.
@@ -73,8 +80,8 @@ class Broker:
     parts: Parts
     routes: tuple[Route, ...]
 
-    def __init__(self, settings: BrokerSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: BrokerSettings, config: Path | None = None) -> None:
+        self._live, self._config = LiveSettings(settings), config
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -82,6 +89,11 @@ class Broker:
 
     async def __aexit__(self, *failure: object) -> None:
         await self.stop()
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings as they are now."""
+        return self._live.now
 
     @property
     def peers(self) -> frozenset[Peer]:
@@ -101,9 +113,9 @@ class Broker:
         """
         settings = self.settings
         async with AsyncExitStack() as undo:
-            store = MessageStore.open(settings.store_path, settings)
+            store = MessageStore.open(settings.store_path, self._live)
             await undo.enter_async_context(store)
-            self.parts = parts = Parts(settings, store)
+            self.parts = parts = Parts(self._live, store, self._settings_file(store))
             if not store.core.recovered.is_clean:
                 _restore_topics(parts)
             undo.callback(parts.slices.stop)
@@ -112,10 +124,19 @@ class Broker:
             limits = Limits(memory=settings.max_connection_memory)
             self._server = RemotingServer(self.routes, limits)
             undo.push_async_callback(self._server.stop)
+            self._live.on_change(
+                lambda: self._server.set_memory(self.settings.max_connection_memory),
+                "max_connection_memory",
+            )
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)
             await parts.names.start()
             self._undo = undo.pop_all()
+
+    def _settings_file(self, store: MessageStore) -> PropertiesFile:
+        if self._config is not None:
+            return PropertiesFile.given(self._config)
+        return PropertiesFile.of_store(store.core.directory)
 
     async def stop(self) -> None:
         """Answer nobody any more, and leave the store in good order.

@@ -18,6 +18,7 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.store.config.config_entries import GroupTable
+from mqlake.store.live_settings import Current
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _log = logging.getLogger(__name__)
 class Groups:
     """The consumer groups of one broker. Every change is kept."""
 
-    def __init__(self, settings: BrokerSettings, table: GroupTable) -> None:
+    def __init__(self, settings: Current[BrokerSettings], table: GroupTable) -> None:
         self._settings, self._table = settings, table
         for name in naming.SYSTEM_GROUPS:
             if name not in table:
@@ -70,10 +71,9 @@ class Groups:
         found = self.get(name)
         if found is not None:
             return found
-        is_system = (
-            name.startswith(naming.SYSTEM_GROUP_PREFIX) and self._settings.enable_create_sys_group
-        )
-        if not (self._settings.auto_create_subscription_group or is_system):
+        settings = self._settings.now
+        is_system = name.startswith(naming.SYSTEM_GROUP_PREFIX) and settings.enable_create_sys_group
+        if not (settings.auto_create_subscription_group or is_system):
             return None
         if naming.group_fault(name) is not None:
             return None
@@ -90,7 +90,7 @@ class Groups:
             RemotingError: there are `maxSubscriptionGroupNums` already, and this is not one of
                 them.
         """
-        most = self._settings.max_subscription_group_nums
+        most = self._settings.now.max_subscription_group_nums
         if len(self._table) >= most and name not in self._table:
             reason = (
                 f"group[{name}] is not created: there are {most} groups already"

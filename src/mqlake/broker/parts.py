@@ -14,6 +14,8 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.stats import LOOK, Stats
 from mqlake.broker.topics import Topics
 from mqlake.remoting.slices import Slices
+from mqlake.store.config.properties_file import PropertiesFile
+from mqlake.store.live_settings import LiveSettings
 from mqlake.store.message_store import MessageStore
 
 
@@ -21,7 +23,8 @@ class Parts:
     """The parts of one running broker. To be made on its event loop, once the store is open.
 
     Attributes:
-        settings: read them here each time: a broker's settings may be changed while it runs.
+        live: the settings, for those that subscribe to changes.
+        settings: as they are now. Read them here each time: a change replaces them.
         store: messages, tables, and what is done with them.
         topics, groups: the broker's.
         clients: who is connected: producers and consumers by group.
@@ -31,20 +34,24 @@ class Parts:
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
         slices: what takes long is done here, a slice at a time.
-        on_settings: called when settings were changed, for those that made something of them.
+        settings_file: what changes of settings are written to.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
 
-    def __init__(self, settings: BrokerSettings, store: MessageStore) -> None:
-        self.settings, self.store = settings, store
+    def __init__(
+        self,
+        live: LiveSettings[BrokerSettings],
+        store: MessageStore,
+        settings_file: PropertiesFile,
+    ) -> None:
+        self.live, self.store, self.settings_file = live, store, settings_file
         self.repeating = Repeating()
         self.slices = Slices(
-            lambda: (settings.long_request_queue_capacity, "longRequestQueueCapacity")
+            lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )
-        self.on_settings: list[Callable[[], None]] = []
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
-        self.topics = Topics(settings, store.core.config.topics)
-        self.groups = Groups(settings, store.core.config.groups)
+        self.topics = Topics(live, store.core.config.topics)
+        self.groups = Groups(live, store.core.config.groups)
         self.busy = Busy()
         core = store.core
         self.stats = Stats(
@@ -56,4 +63,9 @@ class Parts:
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.clients = Clients(self)
         self.locks = QueueLocks(lambda: int(core.clock.monotonic() * 1000))
-        self.names = Registration(settings, self.topics, self.slices)
+        self.names = Registration(live, self.topics, self.slices)
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """Return the settings as they are now."""
+        return self.live.now

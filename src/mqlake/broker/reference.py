@@ -16,7 +16,7 @@ from enum import Enum
 import msgspec
 
 from mqlake.broker.settings import BrokerSettings
-from mqlake.store.bounds import allowed
+from mqlake.store.bounds import allowed, effects
 from mqlake.store.settings import StoreSettings
 
 HEAD = """\
@@ -31,8 +31,12 @@ Times are milliseconds, sizes bytes, where nothing else is said.
 `mqlake.testing.broker` take them as a mapping. A name that is not here warns, and has no effect.
 A value that is not allowed is an error, which names the setting: a broker does not start with it,
 and `updateBrokerConfig` changes nothing.
+
+`updateBrokerConfig` changes the settings that take effect "now" while the broker runs, and keeps
+them ([broker.md](broker.md), "Settings"). It refuses those that take effect at a "restart".
 """
 
+_LINE = "| --- | --- | --- | --- | --- |"
 _GROUP = re.compile(r" {4}# (.+)")
 
 
@@ -42,9 +46,7 @@ def page() -> str:
     for title, kind in (("Broker", BrokerSettings), ("Store", StoreSettings)):
         parts.append(f"## {title}\n")
         for group, rows in _groups(kind).items():
-            table = "\n".join(
-                ["| setting | default | allowed | |", "| --- | --- | --- | --- |", *rows]
-            )
+            table = "\n".join(["| setting | default | allowed | takes effect | |", _LINE, *rows])
             parts.append(f"### {group}\n\n{table}\n")
     return "\n".join(parts)
 
@@ -61,7 +63,12 @@ def _groups(kind: type[StoreSettings]) -> dict[str, list[str]]:
         above = (_GROUP.fullmatch(lines[at]) for at in range(line - 1, -1, -1))
         group = next(match[1] for match in above if match)
         field = fields[name]
-        cells = f"`{field.encode_name}`", _default(field), allowed(kind, name)
+        cells = (
+            f"`{field.encode_name}`",
+            _default(field),
+            allowed(kind, name),
+            effects(kind)[name].value,
+        )
         row = f"| {' | '.join(cells)} | {' '.join(text.split())} |"
         groups.setdefault(group, []).append(row)
     return groups

@@ -26,6 +26,7 @@ from mqlake.protocol.headers.namesrv import (
 )
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job, Slices
+from mqlake.store.live_settings import Current
 
 _SHORTEST, _LONGEST = 10.0, 60.0
 _AGAIN = 1.0
@@ -51,14 +52,15 @@ class Registration:
     every second as long as it fails.
     """
 
-    def __init__(self, settings: BrokerSettings, topics: Topics, slices: Slices) -> None:
+    def __init__(self, settings: Current[BrokerSettings], topics: Topics, slices: Slices) -> None:
         self._settings, self._topics, self._slices = settings, topics, slices
-        self._cluster = Cluster(settings.namesrv_addr)
+        self._cluster = Cluster(settings.now.namesrv_addr)
         self._client = self._cluster.client
         self._stale = {address: asyncio.Event() for address in self._cluster.name_servers}
         self._peers: dict[str, Peer] = {}
         self._tasks: list[asyncio.Task[None]] = []
         topics.on_change = self.changed
+        settings.on_change(self.changed, "broker_permission", "register_name_server_period")
 
     async def start(self) -> None:
         """Register; return once all name servers know, or some do not answer."""
@@ -73,7 +75,7 @@ class Registration:
                 task.cancel()
 
     def changed(self) -> None:
-        """Register anew: topics have changed."""
+        """Register anew: topics have changed, or what the name servers are to know of them."""
         for stale in self._stale.values():
             stale.set()
 
@@ -93,7 +95,6 @@ class Registration:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, address: str, done: asyncio.Event) -> None:
-        period = min(max(self._settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
         was_told: str | None = None
         while True:
             self._stale[address].clear()
@@ -107,7 +108,8 @@ class Registration:
                     _log.error("name server %s: registration failed", address, exc_info=error)
                 self._stale[address].clear()  # set by the connection that was lost just now
             else:
-                failure, pause = "", period
+                period = self._settings.now.register_name_server_period / 1000
+                failure, pause = "", min(max(period, _SHORTEST), _LONGEST)
             if failure != was_told:
                 was_told = failure
                 if failure:
@@ -122,7 +124,7 @@ class Registration:
                 pass
 
     async def _register(self, address: str) -> None:
-        timeout = self._settings.register_broker_timeout_mills / 1000
+        timeout = self._settings.now.register_broker_timeout_mills / 1000
         peer = await self._client.connect(address)
         if self._peers.get(address) is not peer:
             # One that was started anew knows nothing: it is told at once, not after the interval.
@@ -135,7 +137,7 @@ class Registration:
             await self._slices.finish(self._take_order(table))
 
     def _registration(self) -> Job[Command]:
-        settings, version = self._settings, self._topics.version
+        settings, version = self._settings.now, self._topics.version
         texts: list[bytes] = []
         for name in list(self._topics):
             topic = self._topics.get(name)
@@ -170,7 +172,7 @@ class Registration:
 
     def _allowed(self, topic: Topic) -> Topic:
         """Return a topic as clients may use it: with no more than `brokerPermission`."""
-        allowed = self._settings.broker_permission
+        allowed = self._settings.now.broker_permission
         if allowed & READ_WRITE == READ_WRITE:
             return topic
         return msgspec.structs.replace(topic, perm=topic.perm & allowed)
@@ -184,7 +186,7 @@ class Registration:
             yield
 
     async def _unregister(self, address: str) -> None:
-        settings = self._settings
+        settings = self._settings.now
         header = UnregisterBrokerHeader(
             broker_name=settings.broker_name,
             broker_addr=settings.broker_address,

@@ -21,15 +21,19 @@ from mqlake.store.bounds import (
     Addresses,
     Count,
     CountOrNone,
+    Effect,
     Interval,
     Label,
     ListenAddress,
     Name,
+    Now,
     PathOrEmpty,
     PathText,
     Pause,
+    Restart,
     Timeout,
     Within,
+    effects,
 )
 from mqlake.store.settings import StoreSettings, settings_of
 
@@ -48,130 +52,131 @@ QueueCount = Annotated[int, Within(1, 4096)]
 class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """Who a broker is, what it allows, and how it treats its clients.
 
-    Times are milliseconds, sizes bytes, where nothing else is said.
+    Each field declares whether it may change in a running broker (`Now`, `Restart`). Times are
+    milliseconds, sizes bytes, where nothing else is said.
     """
 
     # Who and where
-    broker_cluster_name: Name = "DefaultCluster"
-    broker_name: Name = msgspec.field(default_factory=socket.gethostname)
-    broker_id: CountOrNone = 0
+    broker_cluster_name: Restart[Name] = "DefaultCluster"
+    broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
+    broker_id: Restart[CountOrNone] = 0
     """Only 0, a master."""
-    namesrv_addr: Addresses = ""
+    namesrv_addr: Restart[Addresses] = ""
     """Name servers, separated by `;`."""
-    bind_address: ListenAddress = ""
+    bind_address: Restart[ListenAddress] = ""
     """Address to listen on; without it the loopback if `brokerIP1` is one, else all addresses."""
-    store_path_root_dir: PathText = "~/store"
+    store_path_root_dir: Restart[PathText] = "~/store"
     """Directory of the store, made where there is none."""
-    store_path_commit_log: PathOrEmpty = ""
+    store_path_commit_log: Restart[PathOrEmpty] = ""
     """Only where RocketMQ has it by itself: `commitlog` in the root directory."""
-    region_id: Label = "DefaultRegion"
+    region_id: Now[Label] = "DefaultRegion"
     """Stored with every message, and told to producers."""
-    trace_on: bool = True
+    trace_on: Now[bool] = True
     """Told to producers: whether they are to trace what they send."""
 
     # Topics and groups
-    broker_permission: Annotated[int, Within(0, 7)] = PERM_READ | PERM_WRITE
+    broker_permission: Now[Annotated[int, Within(0, 7)]] = PERM_READ | PERM_WRITE
     """2 to write, 4 to read, 6 for both: what clients may do with any topic."""
-    default_topic_queue_nums: QueueCount = 8
+    default_topic_queue_nums: Now[QueueCount] = 8
     """Most queues of a topic that a producer makes by sending to it."""
-    auto_create_topic_enable: bool = True
+    auto_create_topic_enable: Now[bool] = True
     """Whether sending to a topic that is missing makes it."""
-    auto_create_subscription_group: bool = True
+    auto_create_subscription_group: Now[bool] = True
     """Whether consuming in a group that is missing makes it."""
-    enable_create_sys_group: bool = True
-    cluster_topic_enable: bool = True
-    broker_topic_enable: bool = True
-    trace_topic_enable: bool = False
+    enable_create_sys_group: Now[bool] = True
+    cluster_topic_enable: Now[bool] = True
+    broker_topic_enable: Now[bool] = True
+    trace_topic_enable: Now[bool] = False
     """Whether there is a topic for message traces from the start."""
-    msg_trace_topic_name: Name = TRACE_TOPIC
-    validate_system_topic_when_update_topic: bool = True
-    clear_retry_topic_when_delete_topic: bool = True
+    msg_trace_topic_name: Restart[Name] = TRACE_TOPIC
+    validate_system_topic_when_update_topic: Now[bool] = True
+    clear_retry_topic_when_delete_topic: Now[bool] = True
 
     # Send
-    reject_transaction_message: bool = False
+    reject_transaction_message: Now[bool] = False
     """Whether half messages are refused."""
-    start_accept_send_request_time_stamp: Annotated[int, Within(0, _YEAR_2100)] = 0
+    start_accept_send_request_time_stamp: Now[Annotated[int, Within(0, _YEAR_2100)]] = 0
     """Milliseconds since 1970 before which no message is accepted: sends are answered with that
     time. The broker logs it when it starts."""
-    send_thread_pool_queue_capacity: Count = 10_000
+    send_thread_pool_queue_capacity: Now[Count] = 10_000
     """How many sends may wait for the disk before others are answered as busy."""
 
     # Pull
-    long_polling_enable: bool = True
-    short_polling_time_mills: Timeout = 1000
-    reject_pull_consumer_enable: bool = False
-    enable_property_filter: bool = True
+    long_polling_enable: Now[bool] = True
+    short_polling_time_mills: Now[Timeout] = 1000
+    reject_pull_consumer_enable: Now[bool] = False
+    enable_property_filter: Now[bool] = True
     """Whether consumers may filter by SQL92. Off in RocketMQ, where it has to be asked for."""
-    max_filter_expression_size: Annotated[int, Within(64, 32_768)] = 4096
+    max_filter_expression_size: Now[Annotated[int, Within(64, 32_768)]] = 4096
     """Longest SQL92 or tag expression in characters; parsing one takes about 12 microseconds a
     character, in which nobody else is served."""
-    lite_pull_message_enable: bool = True
-    use_server_side_reset_offset: bool = True
+    lite_pull_message_enable: Now[bool] = True
+    use_server_side_reset_offset: Now[bool] = True
 
     # Clients
-    channel_expired_timeout: Interval = 120_000
+    channel_expired_timeout: Now[Interval] = 120_000
     """After so long without a heartbeat a client is forgotten."""
-    notify_consumer_ids_changed_enable: bool = True
-    store_reply_message_enable: bool = True
+    notify_consumer_ids_changed_enable: Now[bool] = True
+    store_reply_message_enable: Now[bool] = True
 
     # Pop
-    revive_queue_num: QueueCount = 8
-    enable_retry_topic_v2: bool = msgspec.field(default=False, name="enableRetryTopicV2")
-    default_message_request_mode: Literal["PULL", "POP"] = "PULL"
-    default_pop_share_queue_num: Annotated[int, Within(-1, 4096)] = -1
-    pop_polling_size: CountOrNone = 1024
+    revive_queue_num: Restart[QueueCount] = 8
+    enable_retry_topic_v2: Now[bool] = msgspec.field(default=False, name="enableRetryTopicV2")
+    default_message_request_mode: Now[Literal["PULL", "POP"]] = "PULL"
+    default_pop_share_queue_num: Now[Annotated[int, Within(-1, 4096)]] = -1
+    pop_polling_size: Now[CountOrNone] = 1024
     """How many pops of a group may wait for one queue."""
-    max_pop_polling_size: CountOrNone = 100_000
+    max_pop_polling_size: Now[CountOrNone] = 100_000
     """How many pops may wait at all."""
-    pop_ck_stay_buffer_time: Pause = 10_000
+    pop_ck_stay_buffer_time: Now[Pause] = 10_000
     """How long what was popped is known in memory only."""
 
     # Limits
-    max_topic_nums: Annotated[int, Within(1, 1_000_000)] = 50_000
+    max_topic_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 50_000
     """How many topics there may be before clients can create no others; retry and dead-letter
     topics of groups are created all the same."""
-    max_topic_queue_nums: Annotated[int, Within(1, 65_535)] = 4096
+    max_topic_queue_nums: Now[Annotated[int, Within(1, 65_535)]] = 4096
     """Most queues that a topic, or a group's retry topic, may be given."""
-    max_subscription_group_nums: Annotated[int, Within(1, 1_000_000)] = 20_000
+    max_subscription_group_nums: Now[Annotated[int, Within(1, 1_000_000)]] = 20_000
     """How many consumer groups there may be before clients can create no others."""
-    max_group_config_size: Annotated[int, Within(1_024, 1_048_576)] = 16_384
+    max_group_config_size: Now[Annotated[int, Within(1_024, 1_048_576)]] = 16_384
     """Longest configuration of a consumer group as JSON."""
-    max_heartbeat_size: Annotated[int, Within(4_096, 16_777_216)] = 1 << 20
+    max_heartbeat_size: Now[Annotated[int, Within(4_096, 16_777_216)]] = 1 << 20
     """Longest heartbeat."""
-    max_groups_per_heartbeat: Annotated[int, Within(1, 1_000_000)] = 1000
+    max_groups_per_heartbeat: Now[Annotated[int, Within(1, 1_000_000)]] = 1000
     """How many groups of producers and consumers a connection may be in."""
-    max_subscriptions_per_group: Annotated[int, Within(1, 1_000_000)] = 1000
+    max_subscriptions_per_group: Now[Annotated[int, Within(1, 1_000_000)]] = 1000
     """How many topics a consumer group may subscribe to."""
-    max_subscriptions_size: Annotated[int, Within(65_536, 1_073_741_824)] = 64 << 20
+    max_subscriptions_size: Now[Annotated[int, Within(65_536, 1_073_741_824)]] = 64 << 20
     """Most memory for what all groups subscribe to."""
-    max_client_nums: Annotated[int, Within(1, 10_000_000)] = 200_000
+    max_client_nums: Now[Annotated[int, Within(1, 10_000_000)]] = 200_000
     """How many producers and consumers may be connected; a client counts once for each group that
     it is in."""
-    max_lock_batch_size: Annotated[int, Within(1, 65_535)] = 10_000
+    max_lock_batch_size: Now[Annotated[int, Within(1, 65_535)]] = 10_000
     """How many queues a client may lock or unlock with one request."""
-    max_lock_nums: Annotated[int, Within(1, 10_000_000)] = 100_000
+    max_lock_nums: Now[Annotated[int, Within(1, 10_000_000)]] = 100_000
     """How many queues may be locked in all."""
-    max_consumer_offset_nums: Annotated[int, Within(1_000, 10_000_000)] = 500_000
+    max_consumer_offset_nums: Now[Annotated[int, Within(1_000, 10_000_000)]] = 500_000
     """How many offsets of groups in queues are kept."""
-    pull_polling_size: Annotated[int, Within(1, 16_384)] = 10_000
+    pull_polling_size: Now[Annotated[int, Within(1, 16_384)]] = 10_000
     """How many pulls of one connection may wait."""
-    max_pull_polling_size: Annotated[int, Within(1, 1_000_000)] = 64_000
+    max_pull_polling_size: Now[Annotated[int, Within(1, 1_000_000)]] = 64_000
     """How many pulls may wait at all."""
-    max_answer_entries: Annotated[int, Within(1_000, 1_000_000)] = 100_000
+    max_answer_entries: Now[Annotated[int, Within(1_000, 1_000_000)]] = 100_000
     """How many queues or clients one answer to an administrative request may list."""
-    max_admin_body_size: Annotated[int, Within(4_096, 16_777_216)] = 2 << 20
+    max_admin_body_size: Now[Annotated[int, Within(4_096, 16_777_216)]] = 2 << 20
     """Longest body of an administrative request."""
-    long_request_queue_capacity: Annotated[int, Within(1, 100_000)] = 1000
+    long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000
     """How many requests that take longer than 2 ms may wait for their turn."""
 
     # Connections
-    max_connection_memory: Annotated[int, Within(_LEAST_MEMORY, 1 << 40)] = 192 << 20
+    max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20
     """Bytes held for all connections together before the greediest are closed."""
 
     # Name servers
-    register_name_server_period: Count = 30_000
+    register_name_server_period: Now[Count] = 30_000
     """10 to 60 seconds; a change of topics is told at once."""
-    register_broker_timeout_mills: Timeout = 24_000
+    register_broker_timeout_mills: Now[Timeout] = 24_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,6 +223,17 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     def name_servers(self) -> list[str]:
         """Return the addresses of all name servers."""
         return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
+
+
+def _names(effect: Effect) -> frozenset[str]:
+    fields = msgspec.structs.fields(BrokerSettings)
+    return frozenset(
+        field.encode_name for field in fields if effects(BrokerSettings).get(field.name) is effect
+    )
+
+
+NOW, RESTART = _names(Effect.NOW), _names(Effect.RESTART)
+"""The names of the settings that take effect at once, and at a restart only."""
 
 
 def make_broker_settings(

@@ -20,6 +20,7 @@ from mqlake.protocol import naming
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.store.config.config_entries import TopicTable
+from mqlake.store.live_settings import Current
 
 READ_WRITE = PERM_READ | PERM_WRITE
 UNIT = 1
@@ -30,6 +31,15 @@ MOST_QUEUES = 65_535
 
 _BENCHMARK_QUEUES = 1024
 _SCHEDULE_QUEUES = 18
+
+_OF_OWN_TOPICS = (
+    "auto_create_topic_enable",
+    "default_topic_queue_nums",
+    "cluster_topic_enable",
+    "broker_topic_enable",
+    "trace_topic_enable",
+)
+"""The settings that `_own_topics` reads and that may change."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,15 +57,16 @@ class Topics:
         on_change: called after each change.
     """
 
-    def __init__(self, settings: BrokerSettings, table: TopicTable) -> None:
+    def __init__(self, settings: Current[BrokerSettings], table: TopicTable) -> None:
         self._settings, self._table = settings, table
         self.get = table.get
         self.on_change: Callable[[], None] = lambda: None
-        own = list(_own_topics(settings))
-        self._system = naming.SYSTEM_TOPICS | {topic.topic_name for topic in own}
-        for topic in own:
+        self._own = list(_own_topics(settings.now))
+        self._system = _system(self._own)
+        for topic in self._own:
             if topic.topic_name not in table:
                 table.put(topic)
+        settings.on_change(self._update_own, *_OF_OWN_TOPICS)
         for topic in [topic for name in table if (topic := table.get(name)) is not None]:
             if (bounded := _bounded(topic)) != topic:
                 _log.warning(
@@ -88,6 +99,19 @@ class Topics:
         """Say whether a topic is the broker's own."""
         return name in self._system or name.startswith(naming.SYSTEM_PREFIX)
 
+    def _update_own(self) -> None:
+        """Create the topics that the settings ask for now; change what they change of others."""
+        before = {topic.topic_name: topic for topic in self._own}
+        self._own = list(_own_topics(self._settings.now))
+        self._system = _system(self._own)
+        for topic in self._own:
+            found, old = self.get(topic.topic_name), before.get(topic.topic_name)
+            if found is None:
+                self.put(topic)
+            elif old is not None and old != topic:
+                # What an administrator changed of it stays.
+                self.put(msgspec.structs.replace(found, **_changes(old, topic)))
+
     def queues(self, name: str) -> int:
         """Return how many queues a topic has, to read or to write; 0 for no topic."""
         topic = self.get(name)
@@ -99,7 +123,7 @@ class Topics:
         Raises:
             RemotingError: there are `maxTopicNums` already, and this is not one of them.
         """
-        most = self._settings.max_topic_nums
+        most = self._settings.now.max_topic_nums
         if len(self._table) >= most and name not in self._table:
             reason = (
                 f"topic[{name}] is not created: there are {most} topics already (maxTopicNums);"
@@ -142,7 +166,7 @@ class Topics:
         default = self.get(default_topic)
         is_closed = (
             default_topic == naming.AUTO_CREATE_TOPIC
-            and not self._settings.auto_create_topic_enable
+            and not self._settings.now.auto_create_topic_enable
         )
         if default is None or is_closed or not default.perm & PERM_INHERIT:
             _log.warning(
@@ -243,6 +267,15 @@ def _own_topics(settings: BrokerSettings) -> Iterator[Topic]:
     yield _topic(OP_TOPIC, 1)
     if settings.timer_wheel_enable:
         yield _topic(TIMER_TOPIC, 1)
+
+
+def _changes(old: Topic, new: Topic) -> dict[str, object]:
+    values = msgspec.structs.asdict(new)
+    return {name: value for name, value in values.items() if value != getattr(old, name)}
+
+
+def _system(own: Iterable[Topic]) -> frozenset[str]:
+    return naming.SYSTEM_TOPICS | {topic.topic_name for topic in own}
 
 
 def _topic(name: str, queues: int, perm: int = READ_WRITE) -> Topic:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Self
 
 import msgspec
 
 from mqlake.broker.broker import Broker
-from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.settings import NOW, BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.config.properties_file import PATH, read_changed
+from mqlake.store.settings import attribute_of
 
 NAMESRV_PORT = 9876
 
@@ -24,8 +29,45 @@ _ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 _log = logging.getLogger(__name__)
 
 
+def starting_settings(given: Mapping[str, object]) -> BrokerSettings:
+    """Return the settings that a broker starts with.
+
+    Settings that were changed while a broker ran are kept in `config/broker.properties` of its
+    store. They hold unless something else is given.
+
+    Args:
+        given: by the names of `broker.conf`, or those of the attributes.
+
+    Raises:
+        StoreError: a value that its setting cannot have, or a file that cannot be read.
+    """
+    settings = make_broker_settings(given)
+    directory = LocalDirectory(settings.store_path)
+    changed = read_changed(directory)
+    where = directory.describe(PATH)
+    if others := sorted(changed.keys() - NOW):
+        _log.warning("%s: not read from this file: %s", where, ", ".join(others))
+    known = {attribute_of(BrokerSettings, name) for name in given}
+    added = {
+        name: value
+        for name, value in changed.items()
+        if name in NOW and attribute_of(BrokerSettings, name) not in known
+    }
+    if not added:
+        return settings
+    _log.info("%s: %s", where, ", ".join(f"{name}={value}" for name, value in added.items()))
+    try:
+        return make_broker_settings({**msgspec.to_builtins(settings), **added})
+    except StoreError as error:
+        raise StoreError(f"{where}: {error}") from None
+
+
 class BrokerProgram:
     """A broker, and where its settings name no name server, one in the same event loop.
+
+    Args:
+        settings: see `starting_settings`.
+        config: the file that they come from, for changes made while the broker runs.
 
     Attributes:
         broker: there while the program runs.
@@ -35,8 +77,13 @@ class BrokerProgram:
     broker: Broker
     name_servers: str
 
-    def __init__(self, settings: BrokerSettings, namesrv_port: int = NAMESRV_PORT) -> None:
-        self._settings, self._namesrv_port = settings, namesrv_port
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        namesrv_port: int = NAMESRV_PORT,
+        config: Path | None = None,
+    ) -> None:
+        self._settings, self._namesrv_port, self._config = settings, namesrv_port, config
 
     async def __aenter__(self) -> Self:
         begin = time.perf_counter()
@@ -46,7 +93,7 @@ class BrokerProgram:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
-            self.broker = await undo.enter_async_context(Broker(settings))
+            self.broker = await undo.enter_async_context(Broker(settings, self._config))
             self.name_servers = settings.namesrv_addr
             self._undo = undo.pop_all()
         _log.info(

@@ -18,11 +18,11 @@ from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.delivery.transactions import Ended
+from mqlake.store.live_settings import GivenSettings, open_settings
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import follow_blocking
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOOK_INTERVAL, TICK, Job
-from mqlake.store.settings import StoreSettings, make_settings
 
 # Seconds between ticks beside puts that tick themselves: to wake oftener would only stop them.
 _BESIDE_PUTS = 0.01
@@ -63,7 +63,7 @@ class BlockingMessageStore(Answers):
     def open(
         cls,
         path: str | os.PathLike[str],
-        settings: StoreSettings | Mapping[str, object] | str | os.PathLike[str] | None = None,
+        settings: GivenSettings = None,
         *,
         progress: Progress | None = None,
     ) -> Self:
@@ -72,7 +72,7 @@ class BlockingMessageStore(Answers):
         Arguments and errors as of `MessageStore.open`.
         """
         directory = LocalOwnedDirectory.make(path)
-        return cls(OwnedStore.open(directory, make_settings(settings), progress=progress))
+        return cls(OwnedStore.open(directory, open_settings(settings), progress=progress))
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -60,6 +60,22 @@ class Form(NamedTuple):
 
 
 Rule = Within | Form
+
+
+class Effect(Enum):
+    """When a new value of a setting takes effect; each field of the settings declares it."""
+
+    NOW = "now"
+    """In a running broker, once `updateBrokerConfig` is answered."""
+    RESTART = "restart"
+    """When the broker starts next; a running one refuses to change it."""
+
+
+T = TypeVar("T")
+Now = Annotated[T, Effect.NOW]
+"""A setting of this type that takes effect at once."""
+Restart = Annotated[T, Effect.RESTART]
+"""A setting of this type that takes effect at a restart."""
 
 
 def delete_hours(text: str) -> frozenset[int]:
@@ -188,14 +204,21 @@ def refusal(kind: type[msgspec.Struct], name: str, value: object) -> StoreError:
     text = repr(value) if is_short else "a number of many digits"
     if len(text) > _LONGEST_SHOWN:
         text = f"{text[:_LONGEST_SHOWN]}…"
-    encoded = next(f.encode_name for f in msgspec.structs.fields(kind) if f.name == name)
+    encoded = encoded_name(kind, name)
     return StoreError(f"setting {encoded}: {text} is not allowed: use {allowed(kind, name)}")
+
+
+def encoded_name(kind: type[msgspec.Struct], name: str) -> str:
+    """Return the name that an attribute has in `broker.conf`."""
+    return next(f.encode_name for f in msgspec.structs.fields(kind) if f.name == name)
 
 
 def allowed(kind: type[msgspec.Struct], name: str) -> str:
     """Return what the setting of an attribute may be, in words."""
     rule = rules(kind).get(name)
     hint = _hints(kind)[name]
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
     if rule is not None:
         return rule.allowed
     if hint is bool:
@@ -216,6 +239,17 @@ def rules(kind: type[msgspec.Struct]) -> dict[str, Rule]:
         if get_origin(hint) is Annotated and rule is not None:
             found[name] = rule
     return found
+
+
+@cache
+def effects(kind: type[msgspec.Struct]) -> dict[str, Effect]:
+    """Return when each setting that declares it takes effect, by attribute."""
+    return {
+        name: part
+        for name, hint in _hints(kind).items()
+        for part in get_args(hint)
+        if isinstance(part, Effect)
+    }
 
 
 @cache

@@ -21,20 +21,21 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.disk_threads import disk_threads
+from mqlake.store.live_settings import Current, GivenSettings, open_settings
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
-from mqlake.store.settings import StoreSettings, make_settings
+from mqlake.store.settings import StoreSettings
 
 _log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
-    """A put that waits for the disk: up to which physical offset, until when."""
+    """A put that waits for the disk: up to which physical offset, since when."""
 
     end: int
-    deadline: float
+    since: float
     future: asyncio.Future[None]
 
 
@@ -56,7 +57,10 @@ class MessageStore(Answers):
     failed: asyncio.Future[StoreError]
 
     def __init__(
-        self, path: str | os.PathLike[str], settings: StoreSettings, progress: Progress | None
+        self,
+        path: str | os.PathLike[str],
+        settings: Current[StoreSettings],
+        progress: Progress | None,
     ) -> None:
         self._path, self._settings, self._progress = path, settings, progress
         self._waiting: deque[_Waiting] = deque()
@@ -68,7 +72,7 @@ class MessageStore(Answers):
     def open(
         cls,
         path: str | os.PathLike[str],
-        settings: StoreSettings | Mapping[str, object] | str | os.PathLike[str] | None = None,
+        settings: GivenSettings = None,
         *,
         progress: Progress | None = None,
     ) -> Self:
@@ -76,13 +80,14 @@ class MessageStore(Answers):
 
         Args:
             path: the directory (`storePathRootDir`).
-            settings: names and values of `broker.conf`, or the path of one.
+            settings: names and values of `broker.conf`, or the path of one; or settings that their
+                owner may replace while the store is open (`LiveSettings`).
             progress: told how far recovery is.
 
         Raises:
             StoreError: wrong settings; on entering, see `OwnedStore.open`.
         """
-        return cls(path, make_settings(settings), progress)
+        return cls(path, open_settings(settings), progress)
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -93,6 +98,7 @@ class MessageStore(Answers):
             self._disk.shutdown()
             raise
         self._is_sync = self.core.waits_for_disk
+        self._settings.on_change(self._expire, "sync_flush_timeout")
         self._closing = asyncio.Event()
         self.failed = self._loop.create_future()
         self._serving = self._loop.create_task(self._serve())
@@ -298,10 +304,10 @@ class MessageStore(Answers):
         if self.core.log.flushed >= end:
             return
         future = self._loop.create_future()
-        deadline = self._loop.time() + self.core.settings.sync_flush_timeout / 1000
-        self._waiting.append(_Waiting(end, deadline, future))
+        now = self._loop.time()
+        self._waiting.append(_Waiting(end, now, future))
         if self._expiry is None:
-            self._expiry = self._loop.call_at(deadline, self._expire)
+            self._expiry = self._loop.call_at(now + self._patience, self._expire)
         if self._flushing is None:
             self._flushing = self._loop.create_task(self._flush())
         try:
@@ -342,14 +348,22 @@ class MessageStore(Answers):
             else:
                 waiting.future.set_exception(StoreError(reason))
 
+    @property
+    def _patience(self) -> float:
+        """Seconds that a put waits for the disk at most."""
+        return self._settings.now.sync_flush_timeout / 1000
+
     def _expire(self) -> None:
-        self._expiry = None
-        now = self._loop.time()
+        """Give up on puts that have waited too long; look again when the next one has."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        now, patience = self._loop.time(), self._patience
         for waiting in self._waiting:
             if waiting.future.done():
                 continue
-            if waiting.deadline > now:
-                self._expiry = self._loop.call_at(waiting.deadline, self._expire)
+            if waiting.since + patience > now:
+                self._expiry = self._loop.call_at(waiting.since + patience, self._expire)
                 return
             waiting.future.set_exception(TimeoutError())
 

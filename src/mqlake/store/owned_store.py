@@ -30,6 +30,7 @@ from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
+from mqlake.store.live_settings import Current, current
 from mqlake.store.pending_sync import PendingSync
 from mqlake.store.reads.live_reads import Live, LiveReads
 from mqlake.store.recovery.abort_mark import mark_closed
@@ -56,7 +57,7 @@ class OwnedStore:
 
     Attributes:
         directory: the tree the store is in.
-        settings: as it was opened with.
+        settings: as they are now.
         log, queues, index: the files that are written.
         offsets: the next offset of each queue.
         dispatcher: derives queues and index from the log.
@@ -80,9 +81,13 @@ class OwnedStore:
     """
 
     def __init__(
-        self, directory: OwnedDirectory, settings: StoreSettings, clock: Clock, found: Recovered
+        self,
+        directory: OwnedDirectory,
+        settings: Current[StoreSettings],
+        clock: Clock,
+        found: Recovered,
     ) -> None:
-        self.directory, self.settings, self.clock = directory, settings, clock
+        self.directory, self._settings, self.clock = directory, settings, clock
         self.recovered = found.report
         self.log, self.queues, self.index = found.log, found.queues, found.index
         self.offsets, self.dispatcher = found.offsets, found.dispatcher
@@ -110,7 +115,7 @@ class OwnedStore:
             self._appender.put_again, self._appender.put_again_without_crc, self.config.topics
         )
         self.scheduled = ScheduledMessages(
-            self.log, self.queues, self.config.delay_offsets, again, settings, clock
+            self.log, self.queues, self.config.delay_offsets, again, settings.now, clock
         )
         self.timers = TimerMessages(directory, self.log, self.queues, again, settings, clock)
         self.transactions = Transactions(
@@ -123,7 +128,7 @@ class OwnedStore:
             settings,
             clock,
         )
-        self.waits_for_disk = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        self.waits_for_disk = settings.now.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._checkpoint = found.checkpoint
         self._dispatch_failure: StoreError | None = None
         self.dispatch_failures = 0
@@ -132,7 +137,9 @@ class OwnedStore:
         self.last_tick = clock.milliseconds()
         self._entries_in_checkpoint = self.dispatcher.entries
         self._held = ExitStack()
-        self.flush_service = Service(settings.flush_interval_commit_log, self._flush, "flush")
+        self.flush_service = Service(
+            lambda: settings.now.flush_interval_commit_log, self._flush, "flush"
+        )
         self.services = Services(clock, self._services())
         self.fork_guard = ForkGuard(directory.describe(), self._enter_child)
 
@@ -145,22 +152,31 @@ class OwnedStore:
     def open(
         cls,
         directory: OwnedDirectory,
-        settings: StoreSettings | None = None,
+        settings: StoreSettings | Current[StoreSettings] | None = None,
         clock: Clock | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Take the directory, recover what is in it, and be ready for messages.
 
+        Args:
+            settings: those that hold for good, or those that their owner may replace.
+
         Raises:
             StoreError: another process owns it, or what is in it cannot be opened.
             DiskError: the disk failed.
         """
-        settings, clock = settings or StoreSettings(), clock or SystemClock()
+        settings, clock = current(settings or StoreSettings()), clock or SystemClock()
         with ExitStack() as held:
             held.enter_context(directory.own(LOCK_NAME))
-            store = cls(directory, settings, clock, recover(directory, settings, clock, progress))
+            found = recover(directory, settings.now, clock, progress)
+            store = cls(directory, settings, clock, found)
             store._held = held.pop_all()
         return store
+
+    @property
+    def settings(self) -> StoreSettings:
+        """Return the settings as they are now."""
+        return self._settings.now
 
     # Put
 
@@ -365,10 +381,14 @@ class OwnedStore:
     # By the clock
 
     def _services(self) -> list[Service]:
-        settings = self.settings
+        settings = self._settings
         return [
             self.flush_service,
-            Service(settings.flush_interval_consume_queue, self._derived_flush, "checkpoint"),
+            Service(
+                lambda: settings.now.flush_interval_consume_queue,
+                self._derived_flush,
+                "checkpoint",
+            ),
             Service(_LINKS_INTERVAL, self._check_links, "links"),
             *self.retention.services(),
             *self.scheduled.services(),
@@ -379,10 +399,9 @@ class OwnedStore:
 
     def _flush(self) -> Job | None:
         now, unflushed = self.clock.monotonic(), self.log.end - self.log.flushed
-        least = self.settings.flush_commit_log_least_pages * _PAGE
-        is_late = (
-            now - self._last_flush
-        ) * 1000 >= self.settings.flush_commit_log_thorough_interval
+        settings = self.settings
+        least = settings.flush_commit_log_least_pages * _PAGE
+        is_late = (now - self._last_flush) * 1000 >= settings.flush_commit_log_thorough_interval
         # Under SYNC_FLUSH nobody sees what the store itself has put before it is on the disk.
         is_due = unflushed >= least or is_late or self.waits_for_disk
         if self.failure or not unflushed or not is_due:

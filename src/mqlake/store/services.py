@@ -52,7 +52,8 @@ class Service:
     """One thing that is done again and again, and how it has fared.
 
     Args:
-        interval: milliseconds from one start to the next.
+        interval: returns the milliseconds from one start to the next, which a setting may change;
+            or those, if they never change.
         start: called in the store's thread; returns what is to wait for the disk, None if there
             is nothing (more) to wait for.
         name: what log lines and counters call it.
@@ -65,17 +66,22 @@ class Service:
 
     def __init__(
         self,
-        interval: int,
+        interval: int | Callable[[], int],
         start: Callable[[], Job | None],
         name: str = "",
         set_aside: SetAside | None = None,
     ) -> None:
-        self.interval, self.start = interval, start
+        self._interval, self.start = interval, start
         self.name = name or start.__qualname__.partition(".")[0]
         self.set_aside = set_aside
         self.failures = self._in_a_row = 0
         self.failure: str | None = None
         self.last = 0.0
+
+    @property
+    def interval(self) -> int:
+        """Milliseconds from one start to the next."""
+        return self._interval if isinstance(self._interval, int) else self._interval()
 
     def is_due(self, now: float) -> bool:
         """Say whether to start it at a monotonic time (seconds)."""

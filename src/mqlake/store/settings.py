@@ -36,10 +36,12 @@ from mqlake.store.bounds import (
     Hours,
     Interval,
     IPAddress,
+    Now,
     Pages,
     Pause,
     Percent,
     Port,
+    Restart,
     Timeout,
     Within,
     check,
@@ -67,84 +69,87 @@ class BrokerRole(Enum):
 class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """How a store is written, flushed, recovered and trimmed.
 
-    Sizes are bytes, times milliseconds, where nothing else is said.
+    Sizes are bytes, times milliseconds, where nothing else is said. Each field declares whether it
+    may change in a running store (`Now`), or takes effect when the store is opened (`Restart`).
     """
 
     # Files
-    mapped_file_size_commit_log: FileSize = 1 << 30
-    mapped_file_size_consume_queue: Annotated[int, Within(20, INT_MAX)] = DEFAULT_FILE_SIZE
-    max_hash_slot_num: Annotated[int, Within(1, 100_000_000)] = DEFAULT_SLOTS
-    max_index_num: Annotated[int, Within(2, 100_000_000)] = DEFAULT_MAX_ENTRIES
-    message_index_enable: bool = True
-    index_dialect: Dialect = Dialect.V5_5
+    mapped_file_size_commit_log: Restart[FileSize] = 1 << 30
+    mapped_file_size_consume_queue: Restart[Annotated[int, Within(20, INT_MAX)]] = DEFAULT_FILE_SIZE
+    max_hash_slot_num: Restart[Annotated[int, Within(1, 100_000_000)]] = DEFAULT_SLOTS
+    max_index_num: Restart[Annotated[int, Within(2, 100_000_000)]] = DEFAULT_MAX_ENTRIES
+    message_index_enable: Restart[bool] = True
+    index_dialect: Restart[Dialect] = Dialect.V5_5
     """Which release's index entries and checkpoint a new store gets (mqlake's own)."""
 
     # Append
-    broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
-    broker_ip1: IPAddress = msgspec.field(default="127.0.0.1", name="brokerIP1")
-    listen_port: Port = 10911
-    max_message_size: Annotated[int, Within(1, 1 << 30)] = 4 << 20
-    auto_message_version_on_topic_len: bool = True
+    broker_role: Restart[BrokerRole] = BrokerRole.ASYNC_MASTER
+    broker_ip1: Restart[IPAddress] = msgspec.field(default="127.0.0.1", name="brokerIP1")
+    listen_port: Restart[Port] = 10911
+    max_message_size: Now[Annotated[int, Within(1, 1 << 30)]] = 4 << 20
+    auto_message_version_on_topic_len: Now[bool] = True
     """Topics longer than 127 bytes are written as V2 records instead of being refused."""
-    os_page_cache_busy_time_out_mills: Pause = 1000
-    enabled_append_prop_crc: bool = msgspec.field(default=True, name="enabledAppendPropCRC")
+    os_page_cache_busy_time_out_mills: Now[Pause] = 1000
+    enabled_append_prop_crc: Restart[bool] = msgspec.field(
+        default=True, name="enabledAppendPropCRC"
+    )
     """Whether each record states a CRC of itself in its last property (off in RocketMQ)."""
-    force_verify_prop_crc: bool = msgspec.field(default=False, name="forceVerifyPropCRC")
+    force_verify_prop_crc: Restart[bool] = msgspec.field(default=False, name="forceVerifyPropCRC")
     """Opening a store ends its log at the first record without a right checksum of that kind."""
 
     # Flush
-    flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
-    flush_interval_commit_log: Interval = 500
-    flush_commit_log_least_pages: Pages = 4
-    flush_commit_log_thorough_interval: Pause = 10_000
-    flush_interval_consume_queue: Interval = 1000
-    flush_consume_queue_least_pages: Pages = 2
-    flush_consume_queue_thorough_interval: Pause = 60_000
-    sync_flush_timeout: Timeout = 5000
+    flush_disk_type: Restart[FlushDiskType] = FlushDiskType.ASYNC_FLUSH
+    flush_interval_commit_log: Now[Interval] = 500
+    flush_commit_log_least_pages: Now[Pages] = 4
+    flush_commit_log_thorough_interval: Now[Pause] = 10_000
+    flush_interval_consume_queue: Now[Interval] = 1000
+    flush_consume_queue_least_pages: Now[Pages] = 2
+    flush_consume_queue_thorough_interval: Now[Pause] = 60_000
+    sync_flush_timeout: Now[Timeout] = 5000
 
     # Reading
-    max_transfer_bytes_on_message_in_memory: Annotated[int, Within(1, 64 << 20)] = 256 << 10
-    max_transfer_count_on_message_in_memory: Annotated[int, Within(1, 1_000_000)] = 32
-    max_filter_message_size: Annotated[int, Within(20, 16_000_000)] = 16_000
+    max_transfer_bytes_on_message_in_memory: Now[Annotated[int, Within(1, 64 << 20)]] = 256 << 10
+    max_transfer_count_on_message_in_memory: Now[Annotated[int, Within(1, 1_000_000)]] = 32
+    max_filter_message_size: Now[Annotated[int, Within(20, 16_000_000)]] = 16_000
     """Bytes of queue entries that one read goes through at most."""
-    max_msgs_num_batch: Annotated[int, Within(1, 1_000_000)] = 64
+    max_msgs_num_batch: Now[Annotated[int, Within(1, 1_000_000)]] = 64
     """Most messages that a query by key returns."""
 
     # Retention
-    file_reserved_time: Annotated[int, Within(0, 1_000_000)] = 72
+    file_reserved_time: Now[Annotated[int, Within(0, 1_000_000)]] = 72
     """Hours."""
-    delete_when: Hours = "04"
+    delete_when: Now[Hours] = "04"
     """Hours of the day, local time, separated by `;`."""
-    clean_resource_interval: Interval = 10_000
-    clean_file_forcibly_enable: bool = True
-    disk_max_used_space_ratio: Percent = 75
+    clean_resource_interval: Now[Interval] = 10_000
+    clean_file_forcibly_enable: Now[bool] = True
+    disk_max_used_space_ratio: Now[Percent] = 75
     """Percent of the disk from which expired files go at any hour; 10 … 95."""
-    disk_space_clean_forcibly_ratio: Percent = 85
+    disk_space_clean_forcibly_ratio: Now[Percent] = 85
     """Percent from which the oldest files go whether expired or not."""
-    disk_space_warning_level_ratio: Percent = 90
+    disk_space_warning_level_ratio: Now[Percent] = 90
     """Percent from which the store takes no messages until there is room again."""
-    delete_commit_log_files_interval: Pause = 100
-    delete_file_batch_max: Count = 10
-    max_commit_log_bytes: Annotated[int, Within(0, 1 << 62)] = 0
+    delete_commit_log_files_interval: Now[Pause] = 100
+    delete_file_batch_max: Now[Count] = 10
+    max_commit_log_bytes: Now[Annotated[int, Within(0, 1 << 62)]] = 0
     """Bytes of commit log above which the oldest files go; 0 for no limit (mqlake's own)."""
 
     # Config files, delayed messages, transactions
-    flush_consumer_offset_interval: Interval = 5000
-    flush_delay_offset_interval: Interval = 10_000
-    message_delay_level: Delays = DEFAULT_DELAY_LEVELS_TEXT
-    transaction_time_out: CountOrNone = 6000
-    transaction_check_max: Count = 15
-    transaction_check_interval: Interval = 30_000
+    flush_consumer_offset_interval: Now[Interval] = 5000
+    flush_delay_offset_interval: Now[Interval] = 10_000
+    message_delay_level: Restart[Delays] = DEFAULT_DELAY_LEVELS_TEXT
+    transaction_time_out: Now[CountOrNone] = 6000
+    transaction_check_max: Now[Count] = 15
+    transaction_check_interval: Now[Interval] = 30_000
 
     # Timer messages
-    timer_wheel_enable: bool = True
+    timer_wheel_enable: Restart[bool] = True
     """Whether messages may ask for a delivery time of their own."""
-    timer_precision_ms: Timeout = 1000
-    timer_roll_window_slot: Annotated[int, Within(2, INT_MAX)] = 2 * 24 * 60 * 60
+    timer_precision_ms: Restart[Timeout] = 1000
+    timer_roll_window_slot: Now[Annotated[int, Within(2, INT_MAX)]] = 2 * 24 * 60 * 60
     """Slots of `timerPrecisionMs` after which a waiting message is put again."""
-    timer_max_delay_sec: Count = 3 * 24 * 60 * 60
-    timer_flush_interval_ms: Interval = 1000
-    mapped_file_size_timer_log: FileSize = 100 << 20
+    timer_max_delay_sec: Now[Count] = 3 * 24 * 60 * 60
+    timer_flush_interval_ms: Now[Interval] = 1000
+    mapped_file_size_timer_log: Restart[FileSize] = 100 << 20
 
     def __post_init__(self) -> None:
         check(self)
@@ -215,6 +220,24 @@ def parse_properties(text: str) -> dict[str, str]:
         if found and not name.startswith(("#", "!")):
             pairs[name.strip()] = value.strip()
     return pairs
+
+
+def texts(settings: msgspec.Struct) -> dict[str, str]:
+    """Return the values of settings as a `broker.conf` has them, by their names there."""
+    fields = msgspec.structs.fields(type(settings))
+    return {field.encode_name: _text(getattr(settings, field.name)) for field in fields}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value.value if isinstance(value, Enum) else value)
+
+
+def attribute_of(kind: type[msgspec.Struct], name: str) -> str | None:
+    """Return the attribute that a name in a `broker.conf` stands for, None if it is not known."""
+    names = _names(kind)
+    return names.get(name) or (name if name in names.values() else None)
 
 
 def _convert(kind: type[S], values: Mapping[str, object]) -> S:

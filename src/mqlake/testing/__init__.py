@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from mqlake.broker.broker import Broker
-from mqlake.broker.settings import FAST_PORT_DISTANCE, make_broker_settings
-from mqlake.programs.broker import BrokerProgram
+from mqlake.broker.settings import FAST_PORT_DISTANCE
+from mqlake.programs.broker import BrokerProgram, starting_settings
 from mqlake.programs.ports import free_port
 from mqlake.programs.serve import loop_factory
 
@@ -92,7 +92,7 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
         "storePathRootDir": str(store),
         **settings,
     }
-    program = BrokerProgram(make_broker_settings(chosen), namesrv_port=0)
+    program = BrokerProgram(starting_settings(chosen), namesrv_port=0)
     started: Future[RunningBroker] = Future()
     with ThreadPoolExecutor(1, "mqlake-broker") as thread:
         ended = thread.submit(_run, program, started)

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import threading
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from mqlake.broker.admin.settings import FIXED
-from mqlake.broker.settings import BrokerSettings, make_broker_settings
-from mqlake.errors import StoreError
+from mqlake.broker.settings import RESTART, BrokerSettings, make_broker_settings
+from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.admin import ConfigVersionHeader
+from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.settings import parse_properties
 from tests.broker.admin.asking import done, refused
 from tests.broker.running import PATIENCE, SMALL, Running, running, to
@@ -58,7 +62,7 @@ def test_names_that_are_not_known_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "code", "match"),
     [
-        (b"listenPort=1", ResponseCode.NO_PERMISSION, "at a start only"),
+        (b"listenPort=1", ResponseCode.NO_PERMISSION, "at a restart only"),
         (b"fileReservedTime=soon", ResponseCode.INVALID_PARAMETER, "fileReservedTime"),
     ],
 )
@@ -69,6 +73,152 @@ def test_a_wrong_change_changes_nothing(tmp_path: Path, body: bytes, code: int, 
             both = b"autoCreateTopicEnable=false\n" + body
             assert await refused(broker, UPDATE, body=both, match=match) == code
             assert bytes((await done(broker, GET)).body) == bytes(before)
+
+    asyncio.run(check())
+
+
+async def version(broker: Running) -> int:
+    """Return how often settings were changed."""
+    header = (await done(broker, GET)).header(ConfigVersionHeader)
+    return json.loads(header.version)["counter"]
+
+
+def test_changes_are_kept_in_the_store(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            before = broker.parts.settings
+            await done(broker, UPDATE, body=b"maxMessageSize=5000\ntraceOn=false\n")
+            await done(broker, UPDATE, body=b"traceOn=true")
+            assert await version(broker) == 2
+            assert before.max_message_size == 4 << 20, "a snapshot never changes"
+            assert broker.broker.settings is broker.parts.settings
+            assert broker.parts.store.core.settings is broker.parts.settings
+        kept = (tmp_path / "config" / "broker.properties").read_text()
+        assert kept.endswith("\nmaxMessageSize=5000\ntraceOn=true\n")
+
+    asyncio.run(check())
+
+
+def test_changes_are_written_to_the_file_that_was_given(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text("# ours\nbrokerName=broker-a\nfileReservedTime = 48\nunknown=1\n")
+
+    async def check() -> None:
+        async with running(tmp_path / "store", config=config) as broker:
+            await done(broker, UPDATE, body=b"fileReservedTime=9\nregionId=here")
+
+    asyncio.run(check())
+    assert config.read_text() == (
+        "# ours\nbrokerName=broker-a\nfileReservedTime=9\nunknown=1\nregionId=here\n"
+    )
+    assert not (tmp_path / "store" / "config" / "broker.properties").exists()
+
+
+def test_a_change_that_cannot_be_kept_is_an_error_and_not_in_effect(tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text("brokerName=broker-a\n")
+
+    async def check() -> None:
+        async with running(tmp_path / "store", config=config) as broker:
+            before = broker.parts.settings
+            config.unlink()
+            match = "as they were, since they could not be kept: "
+            code = await refused(broker, UPDATE, body=b"fileReservedTime=9", match=match)
+            assert code == ResponseCode.SYSTEM_ERROR
+            assert broker.parts.settings is before
+            assert await version(broker) == 0
+            config.write_text("brokerName=broker-a\n")
+            await done(broker, UPDATE, body=b"fileReservedTime=9")
+            assert broker.parts.settings.file_reserved_time == 9
+
+    asyncio.run(check())
+
+
+def test_changes_that_come_at_once_are_all_made(tmp_path: Path) -> None:
+    names = ("maxTopicNums", "maxClientNums", "maxLockNums", "maxAnswerEntries")
+
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            bodies = [f"{name}={1000 + turn}".encode() for turn in range(5) for name in names]
+            await asyncio.gather(*(done(broker, UPDATE, body=body) for body in bodies))
+            assert await version(broker) == len(bodies)
+            shown = parse_properties(bytes((await done(broker, GET)).body).decode())
+            kept = parse_properties((tmp_path / "config" / "broker.properties").read_text())
+            assert kept == {name: shown[name] for name in names}
+
+    asyncio.run(check())
+
+
+def test_a_slow_disk_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_free, usual = threading.Event(), PropertiesFile.change
+
+    def change(*arguments: Any) -> None:
+        is_free.wait(PATIENCE)
+        usual(*arguments)
+
+    monkeypatch.setattr(PropertiesFile, "change", change)
+
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            changing = asyncio.create_task(done(broker, UPDATE, body=b"traceOn=false"))
+            answer = await broker.send(to("Orders"))
+            assert (answer.code, answer.fields["TRACE_ON"]) == (ResponseCode.SUCCESS, "true")
+            assert not changing.done()
+            is_free.set()
+            await changing
+            assert (await broker.send(to("Orders"))).fields["TRACE_ON"] == "false"
+
+    asyncio.run(check())
+
+
+def test_a_change_whose_client_is_gone_is_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_free, usual = threading.Event(), PropertiesFile.change
+    started = threading.Event()
+
+    def change(*arguments: Any) -> None:
+        started.set()
+        is_free.wait(PATIENCE)
+        usual(*arguments)
+
+    monkeypatch.setattr(PropertiesFile, "change", change)
+
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            other = Running(broker.broker)
+            changing = asyncio.create_task(done(other, UPDATE, body=b"traceOn=false"))
+            await until(started.is_set)
+            asyncio.get_running_loop().call_later(0.5, is_free.set)
+            await other.client.close()
+            with pytest.raises(MqlakeError):
+                await changing
+            assert broker.broker.settings.trace_on
+        assert not broker.broker.settings.trace_on, "before the store was closed"
+
+    asyncio.run(check())
+    kept = parse_properties((tmp_path / "config" / "broker.properties").read_text())
+    assert kept == {"traceOn": "false"}
+
+
+def test_nothing_changes_once_a_broker_stops(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            for function in broker.parts.on_stop:
+                if (waits := function()) is not None:
+                    await waits
+            code = await refused(broker, UPDATE, body=b"traceOn=false", match="the broker stops")
+            assert code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+    asyncio.run(check())
+
+
+def test_too_many_settings_are_refused(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            body = b"traceOn=false\n" * 10_000
+            await refused(broker, UPDATE, body=body, match="bytes of settings, more than 32768")
+            assert broker.parts.settings.trace_on
 
     asyncio.run(check())
 
@@ -122,7 +272,7 @@ def test_every_value_is_refused_or_a_broker_works_with_it(tmp_path: Path) -> Non
     async def change() -> None:
         async with running(tmp_path / "changed", **GIVEN) as broker:
             for values in given:
-                lines = [f"{n}={text(v)}" for n, v in values.items() if n not in FIXED]
+                lines = [f"{n}={text(v)}" for n, v in values.items() if n not in RESTART]
                 await done(broker, UPDATE, body="\n".join(lines).encode())
                 await asyncio.sleep(0.06)
                 await use(broker)

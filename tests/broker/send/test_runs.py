@@ -204,11 +204,8 @@ def test_settings_that_change_count_for_the_next_run(tmp_path: Path) -> None:
     async def run() -> None:
         async with running(tmp_path) as broker:
             await warm(broker)
-            broker.parts.settings = msgspec.structs.replace(
-                broker.parts.settings, region_id="Elsewhere"
-            )
-            for function in broker.parts.on_settings:
-                function()
+            live = broker.parts.live
+            live.replace(msgspec.structs.replace(live.now, region_id="Elsewhere"))
             await warm(broker)
             dice = random.Random(5)
             answers = await ask(broker, b"".join(usual(dice, each) for each in range(50)), 50)

@@ -1,18 +1,22 @@
-"""Show the broker's settings, and change those that may be changed while it runs."""
+"""Show the broker's settings, and change those that may be changed while it runs.
+
+Upstream: `AdminBrokerProcessor.updateBrokerConfig`, `Configuration`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
 import warnings
-from collections.abc import Sequence
-from enum import Enum
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.settings import BrokerSettings, make_broker_settings
+from mqlake.broker.settings import NOW, RESTART, BrokerSettings, make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -22,51 +26,7 @@ from mqlake.protocol.headers.admin import ConfigVersionHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.store.settings import parse_properties
-
-FIXED = frozenset(
-    (
-        "brokerClusterName",
-        "brokerName",
-        "brokerId",
-        "brokerRole",
-        "brokerIP1",
-        "bindAddress",
-        "listenPort",
-        "namesrvAddr",
-        "storePathRootDir",
-        "storePathCommitLog",
-        "mappedFileSizeCommitLog",
-        "mappedFileSizeConsumeQueue",
-        "maxHashSlotNum",
-        "maxIndexNum",
-        "messageIndexEnable",
-        "indexDialect",
-        "messageDelayLevel",
-        "flushDiskType",
-        "enabledAppendPropCRC",
-        "forceVerifyPropCRC",
-        "timerWheelEnable",
-        "msgTraceTopicName",
-        "maxMessageSize",
-        "autoMessageVersionOnTopicLen",
-        "osPageCacheBusyTimeOutMills",
-        "flushIntervalCommitLog",
-        "flushIntervalConsumeQueue",
-        "cleanResourceInterval",
-        "deleteCommitLogFilesInterval",
-        "flushConsumerOffsetInterval",
-        "flushDelayOffsetInterval",
-        "transactionCheckInterval",
-        "timerFlushIntervalMs",
-        "timerPrecisionMs",
-        "timerRollWindowSlot",
-        "reviveQueueNum",
-        "registerNameServerPeriod",
-    )
-)
-"""Settings that take effect at a start only."""
-
+from mqlake.store.settings import parse_properties, texts
 
 ABSENT = {
     "slaveReadEnable": "false",
@@ -75,13 +35,25 @@ ABSENT = {
 }
 """What tools read beside the settings: what a broker has not, and the machine's processors."""
 
+_LONGEST: Final = 32_768
+"""Bytes of a request to change settings: all settings take a sixth of that."""
+
+_log: Final = logging.getLogger(__name__)
+
 
 class SettingsAdmin:
-    """Answers requests about settings. A change holds until the broker stops."""
+    """Answers requests about settings.
+
+    A change is on the disk before it takes effect, and takes effect before it is answered.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._version = DataVersion(timestamp=parts.store.core.clock.milliseconds())
+        self._changing = asyncio.Lock()
+        self._changes: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+        parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -91,51 +63,67 @@ class SettingsAdmin:
         )
 
     def _get(self, _peer: Peer, request: Command) -> Command:
-        values = {**_texts(self._parts.settings), **ABSENT}
+        values = {**texts(self._parts.settings), **ABSENT}
         text = "".join(f"{name}={value}\n" for name, value in values.items())
         version = json.dumps(msgspec.to_builtins(self._version), separators=(",", ":"))
         return response(request, header=ConfigVersionHeader(version=version), body=text.encode())
 
-    def _update(self, _peer: Peer, request: Command) -> Command:
+    async def _update(self, peer: Peer, request: Command) -> Command:
+        if self._is_stopped:
+            reason = "settings are not changed any more: the broker stops"
+            raise RemotingError(ResponseCode.SERVICE_NOT_AVAILABLE, reason)
+        if len(request.body) > _LONGEST:
+            reason = f"{len(request.body)} bytes of settings, more than {_LONGEST}: send fewer"
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         changes = parse_properties(bytes(request.body).decode("utf-8", "replace"))
-        fixed = sorted(changes.keys() & FIXED)
-        if fixed:
-            reason = f"{', '.join(fixed)}: takes effect at a start only; change it in broker.conf"
-            raise RemotingError(ResponseCode.NO_PERMISSION, reason)
-        settings = self._parts.settings
+        if refused := sorted(changes.keys() & RESTART):
+            reason = f"{', '.join(refused)}: takes effect at a restart only; change it in the"
+            raise RemotingError(
+                ResponseCode.NO_PERMISSION, f"{reason} broker.conf, and start the broker again"
+            )
         # RocketMQ passes over names that it does not know.
-        known = {name: value for name, value in changes.items() if name in _names()}
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                new = make_broker_settings({**msgspec.to_builtins(settings), **known})
-        except StoreError as error:
-            raise RemotingError(ResponseCode.INVALID_PARAMETER, str(error)) from None
-        for name in known:
-            attribute = _names()[name]
-            # All parts of a broker hold the one object, and look at it each time.
-            msgspec.structs.force_setattr(settings, attribute, getattr(new, attribute))
-        for function in self._parts.on_settings:
-            function()
-        self._version = msgspec.structs.replace(
-            self._version,
-            counter=self._version.counter + 1,
-            timestamp=self._parts.store.core.clock.milliseconds(),
-        )
-        if "brokerPermission" in known:
-            self._parts.topics.on_change()
+        known = {name: value for name, value in changes.items() if name in NOW}
+        # A change goes on to its end when its client is gone or the broker stops.
+        task = asyncio.create_task(self._change(known))
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        await asyncio.shield(task)
+        _log.info("%s changed settings: %s", peer.address, known)
         return response(request)
 
+    async def _change(self, values: Mapping[str, str]) -> None:
+        async with self._changing:
+            new = _with(self._parts.settings, values)
+            shown = texts(new)
+            kept = {name: shown[name] for name in values}
+            try:
+                await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
+            except StoreError as error:
+                reason = f"the settings are as they were, since they could not be kept: {error}"
+                _log.error("%s", reason)
+                raise RemotingError(ResponseCode.SYSTEM_ERROR, reason) from None
+            self._parts.live.replace(new)
+            self._version = msgspec.structs.replace(
+                self._version,
+                counter=self._version.counter + 1,
+                timestamp=self._parts.store.core.clock.milliseconds(),
+            )
 
-def _names() -> dict[str, str]:
-    return {field.encode_name: field.name for field in msgspec.structs.fields(BrokerSettings)}
+    async def _stop(self) -> None:
+        """Let changes end before the store, whose directory they may write to, is closed."""
+        self._is_stopped = True
+        await asyncio.gather(*self._changes, return_exceptions=True)
 
 
-def _texts(settings: BrokerSettings) -> dict[str, str]:
-    return {name: _text(getattr(settings, attribute)) for name, attribute in _names().items()}
+def _with(settings: BrokerSettings, values: Mapping[str, str]) -> BrokerSettings:
+    """Return settings with other values.
 
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.name if isinstance(value, Enum) else str(value)
+    Raises:
+        RemotingError: INVALID_PARAMETER: a value that its setting cannot have.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return make_broker_settings({**msgspec.to_builtins(settings), **values})
+    except StoreError as error:
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, str(error)) from None

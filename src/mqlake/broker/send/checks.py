@@ -31,6 +31,11 @@ class SendChecks:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._topic = parts.topics.get
+        self._read_start()
+        parts.live.on_change(self._read_start, "start_accept_send_request_time_stamp")
+
+    def _read_start(self) -> None:
+        parts = self._parts
         self._starts_at = parts.settings.start_accept_send_request_time_stamp
         if parts.store.core.clock.milliseconds() < self._starts_at:
             _log.warning("no message is accepted before %s", self._start_time())

@@ -57,8 +57,9 @@ class SendMessages:
         self._keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
         self._dead_letters = DeadLetters(parts)
         self._runs = Runs(parts, self._put)
+        self._checks, self._sizes = SendChecks(parts), SendSizes(parts)
         self._read_settings()
-        parts.on_settings.append(self._read_settings)
+        parts.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
         self._messages: list[Message] = []
         self._sent: list[_Sent] = []
         self._unflushed = 0
@@ -67,9 +68,8 @@ class SendMessages:
 
     def _read_settings(self) -> None:
         settings = self._parts.settings
-        self._longest_body = self._store.core.settings.max_message_size
+        self._longest_body = settings.max_message_size
         self._properties = StoredProperties(settings, self._keys)
-        self._checks, self._sizes = SendChecks(self._parts), SendSizes(self._parts)
         self._answers = Answers(settings, self._parts.busy)
         self._runs.use(self._checks, self._sizes, self._properties, self._answers)
 

@@ -1,7 +1,9 @@
 """Serve RocketMQ clients: a broker on one store directory, until SIGTERM or Ctrl-C.
 
 Settings come from `--config`, a `broker.conf` as RocketMQ has it, then from the options; names that
-mqlake does not know are warned of. Where neither `--namesrv`, the file nor the variable
+mqlake does not know are warned of. A setting that is changed with `updateBrokerConfig` is written
+to the file of `--config`, or without one to `config/broker.properties` of the store; every start
+reads that file before all others. Where neither `--namesrv`, the file nor the variable
 NAMESRV_ADDR names a name server, one runs in the same process. Without a `brokerIP1` clients of
 this machine only are served; with one, all that can reach that address. Log lines go to stderr.
 """
@@ -73,15 +75,14 @@ def broker(
     options = {"storePathRootDir": store, "listenPort": port, "namesrvAddr": namesrv}
 
     def make() -> BrokerProgram:
-        from mqlake.broker.settings import make_broker_settings
-        from mqlake.programs.broker import BrokerProgram
+        from mqlake.programs.broker import BrokerProgram, starting_settings
         from mqlake.store.settings import read_properties
 
         found: dict[str, object] = {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}
         found |= read_properties(config) if config else {}
         found |= {name: str(value) for name, value in options.items() if value is not None}
         found |= given
-        return BrokerProgram(make_broker_settings(found), namesrv_port)
+        return BrokerProgram(starting_settings(found), namesrv_port, config)
 
     serve(make)
     return 0

@@ -2,8 +2,9 @@
 
 Which files of the commit log are older than `fileReservedTime` hours, or go because the disk or the
 log is too full; which queue and index files go with them; whether a broker takes messages
-meanwhile; and which consumer groups have not read what goes. Settings come from `--config`, then
-from `--set`; what neither names has RocketMQ's default.
+meanwhile; and which consumer groups have not read what goes. Settings come from
+`config/broker.properties` of the store, where `updateBrokerConfig` keeps them, then from
+`--config`, then from `--set`; others have RocketMQ's default.
 
 JSON: `store`, `at` (the time that the plan is for), `isTime` (whether that is within an hour of
 `deleteWhen`), `nextTime` (when it next is), `fileReservedTime`, `deleteWhen`; of the disk
@@ -30,6 +31,7 @@ from mqlake.cli.output import draw, write_json
 from mqlake.cli.text import YEAR_9999
 
 if TYPE_CHECKING:
+    from mqlake.storage.protocol import Directory
     from mqlake.store.settings import StoreSettings
 
 EXAMPLES = (
@@ -78,8 +80,8 @@ def retention(
     from mqlake.storage.protocol import DiskUsage
     from mqlake.store.retention.report import plan_store
 
-    settings = _settings(config, override or [])
     directory = LocalOwnedDirectory(store)
+    settings = _settings(directory, config, override or [])
     usage = None
     if disk_used is not None and store.is_dir():
         total = directory.usage().total
@@ -95,13 +97,15 @@ def retention(
     return 0
 
 
-def _settings(config: Path | None, overrides: list[str]) -> StoreSettings:
+def _settings(directory: Directory, config: Path | None, overrides: list[str]) -> StoreSettings:
+    from mqlake.store.config.properties_file import read_changed
     from mqlake.store.settings import make_settings, read_properties
 
     with warnings.catch_warnings():
         # A broker.conf names much that does not concern the store.
         warnings.simplefilter("ignore")
-        make_settings(found := read_properties(config) if config else {})
+        found = {**read_changed(directory), **(read_properties(config) if config else {})}
+        make_settings(found)
     given = [text.partition("=") for text in overrides]
     if wrong := [name for name, sign, _ in given if not sign]:
         raise UsageError(f"--set takes NAME=VALUE, not {wrong[0]!r}")

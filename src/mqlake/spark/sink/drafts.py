@@ -23,6 +23,7 @@ from mqlake.spark.sink.property_texts import property_texts
 from mqlake.store.append.checks import AppendChecks, Refusal
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.schedule import Schedule
+from mqlake.store.live_settings import current
 
 _LEAD = 16  # kernels load whole words
 _NUMBERS = {
@@ -52,8 +53,9 @@ class Layout:
 
     def __init__(self, options: WriteOptions, largest_record: int, first: int) -> None:
         self._options, self._turn = options, first
-        self._schedule = Schedule(options.settings)
-        self._checks = AppendChecks(options.settings, largest_record)
+        settings = current(options.settings)
+        self._schedule = Schedule(settings)
+        self._checks = AppendChecks(settings, largest_record)
 
     def lay_out(self, batch: Any) -> Laid:
         """Return the rows of a `pyarrow.RecordBatch` as drafts.

@@ -27,6 +27,7 @@ from mqlake.store.append.checks import (
 from mqlake.store.append.many import ManyRecords
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
@@ -50,14 +51,18 @@ class Appender:
     """
 
     def __init__(
-        self, log: OwnedCommitLog, offsets: QueueOffsets, settings: StoreSettings, clock: Clock
+        self,
+        log: OwnedCommitLog,
+        offsets: QueueOffsets,
+        settings: Current[StoreSettings],
+        clock: Clock,
     ) -> None:
         self._log, self._table, self._now = log, offsets.table, clock.milliseconds
-        self._longest_append = settings.os_page_cache_busy_time_out_mills
+        self._settings = settings
         self._checks = AppendChecks(settings, log.largest_record)
         self._many = ManyRecords(log, offsets, self._checks)
         self._since = _NOT_APPENDING
-        self._forces_crc = settings.force_verify_prop_crc
+        self._forces_crc = settings.now.force_verify_prop_crc
 
     def shut_down(self, reason: str = "the store is shut down") -> None:
         """Take no more messages, for this reason."""
@@ -72,8 +77,8 @@ class Appender:
 
         None where no append has been going on for longer than `osPageCacheBusyTimeOutMills`.
         """
-        since = self._since
-        if since == _NOT_APPENDING or self._now() - since <= self._longest_append:
+        since, longest = self._since, self._settings.now.os_page_cache_busy_time_out_mills
+        if since == _NOT_APPENDING or self._now() - since <= longest:
             return None
         try:
             self._topic(what.topic, what.queue_id)

@@ -18,6 +18,7 @@ from mqlake.formats.file_name import MAX_NAME_BYTES, is_safe_topic
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.live_settings import Current
 from mqlake.store.settings import BrokerRole, StoreSettings
 
 _INNER_NUM, _INNER_BATCH = properties.INNER_NUM.encode(), sys_flag.INNER_BATCH
@@ -70,22 +71,30 @@ class AppendChecks:
         sender: "address:port", or "" for the store itself → Sender. Raises MESSAGE_ILLEGAL.
     """
 
-    def __init__(self, settings: StoreSettings, largest_record: int) -> None:
+    def __init__(self, settings: Current[StoreSettings], largest_record: int) -> None:
         self._settings = settings
         self.largest_record = largest_record
         self._shut_down: str | None = None
         self._not_writable: str | None = None
         self.refusal: str | None = None
-        self.longest_body = settings.max_message_size
-        self.appends_crc = settings.enabled_append_prop_crc
+        self.appends_crc = settings.now.enabled_append_prop_crc
         self.crc_size = _CRC_SIZE if self.appends_crc else 0
-        self.store_host = host.encode_host(_address(settings))
-        self._longest_topic = (
-            MAX_NAME_BYTES if settings.auto_message_version_on_topic_len else record.MAX_TOPIC_V1
-        )
+        self.store_host = host.encode_host(_address(settings.now))
         self.topic = lru_cache(_MOST_CACHED)(self._encode_topic)
         self.sender = lru_cache(_MOST_CACHED)(self._encode_sender)
         self._update()
+        self._read_limits()
+        settings.on_change(
+            self._read_limits, "max_message_size", "auto_message_version_on_topic_len"
+        )
+
+    def _read_limits(self) -> None:
+        settings = self._settings.now
+        self.longest_body = settings.max_message_size
+        self._longest_topic = (
+            MAX_NAME_BYTES if settings.auto_message_version_on_topic_len else record.MAX_TOPIC_V1
+        )
+        self.topic.cache_clear()
 
     def shut_down(self, reason: str) -> None:
         """Take no more messages, for this reason."""
@@ -100,7 +109,7 @@ class AppendChecks:
     def _update(self) -> None:
         if self._shut_down is not None:
             self.refusal = self._shut_down
-        elif self._settings.broker_role is BrokerRole.SLAVE:
+        elif self._settings.now.broker_role is BrokerRole.SLAVE:
             self.refusal = "this store is a slave's: put to its master"
         else:
             self.refusal = self._not_writable and f"the store is read-only: {self._not_writable}"

@@ -142,11 +142,18 @@ class ManyRecords:
     ) -> int:
         """Append messages of one topic from one host; return how many, from the first on.
 
-        Where `whole` is set, that is all, in one file, or none.
+        Where `whole` is set, that is all, in one file, or none. A message that is longer than
+        `maxMessageSize` ends what is appended.
 
         Raises:
             Refusal: MESSAGE_ILLEGAL: the topic or the host is not taken.
         """
+        longest = self._checks.longest_body
+        if len(drafts.source) > longest:  # else no body in it can be
+            too_long = drafts.rows["body_length"] > longest
+            if too_long.any():
+                fitting = 0 if whole else int(too_long.argmax())
+                drafts = drafts._replace(rows=drafts.rows[:fitting])
         topic, sender = self._checks.topic(name), self._checks.sender(born_host)
         queues = [(name, queue_id) for queue_id in queue_ids]
         routes = encode.make_routes(

@@ -12,6 +12,7 @@ from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.config.config_entries import GroupTable, TopicTable
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config.delay_offsets import DelayOffsetTable
+from mqlake.store.live_settings import Current
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
 
@@ -26,7 +27,9 @@ class ConfigStore:
         StoreError: a file and its backup are both damaged, or cannot be read.
     """
 
-    def __init__(self, directory: OwnedDirectory, settings: StoreSettings, clock: Clock) -> None:
+    def __init__(
+        self, directory: OwnedDirectory, settings: Current[StoreSettings], clock: Clock
+    ) -> None:
         self._settings = settings
         self.topics = TopicTable(directory, clock)
         self.groups = GroupTable(directory, clock)
@@ -43,11 +46,15 @@ class ConfigStore:
             Service(_SOON, self.topics.write, "topics"),
             Service(_SOON, self.groups.write, "groups"),
             Service(
-                settings.flush_consumer_offset_interval,
+                lambda: settings.now.flush_consumer_offset_interval,
                 self.consumer_offsets.write,
                 "consumerOffsets",
             ),
-            Service(settings.flush_delay_offset_interval, self.delay_offsets.write, "delayOffsets"),
+            Service(
+                lambda: settings.now.flush_delay_offset_interval,
+                self.delay_offsets.write,
+                "delayOffsets",
+            ),
         ]
 
     def persist(self) -> None:

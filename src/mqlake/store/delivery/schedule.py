@@ -19,6 +19,7 @@ from mqlake.store.append.checks import Refusal, encode_properties
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.put_again import is_usable_topic
 from mqlake.store.delivery.timer_messages import WHEN, asks_for_timer, check_room, put_aside
+from mqlake.store.live_settings import Current
 from mqlake.store.settings import StoreSettings
 
 _DELAY = f"{DELAY}{properties.NAME_VALUE_SEPARATOR}".encode()
@@ -52,9 +53,9 @@ class Schedule:
         FormatError: `messageDelayLevel` is not a list of delays.
     """
 
-    def __init__(self, settings: StoreSettings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Current[StoreSettings], clock: Clock | None = None) -> None:
         self._settings, self._clock = settings, clock or SystemClock()
-        self._last_level = len(parse_delay_levels(settings.message_delay_level))
+        self._last_level = len(parse_delay_levels(settings.now.message_delay_level))
 
     def apply(self, message: Message, *, is_new: bool = True) -> Message:
         """Return the message to put for one that asks for a delay; itself without a delay.
@@ -74,7 +75,7 @@ class Schedule:
         if not may_be_delayed(message):
             return message
         kind = sys_flag.transaction(message.sys_flag)
-        is_fit = message.queue_id >= 0 and is_usable_topic(message.topic, self._settings)
+        is_fit = message.queue_id >= 0 and is_usable_topic(message.topic, self._settings.now)
         if kind not in _DELAYED_KINDS or not is_fit or message.topic == TIMER_TOPIC:
             return message
         try:
@@ -99,7 +100,7 @@ class Schedule:
     ) -> Message:
         if not asks_for_timer(pairs):
             return message
-        waiting = put_aside(message, data, pairs, self._clock.milliseconds(), self._settings)
+        waiting = put_aside(message, data, pairs, self._clock.milliseconds(), self._settings.now)
         if waiting is None:
             return message
         if is_new:

@@ -32,6 +32,7 @@ from mqlake.store.delivery.timer_messages import (
     rolled,
 )
 from mqlake.store.delivery.timer_wheel import TimerWheel
+from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
@@ -65,16 +66,15 @@ class TimerMessages:
         log: OwnedCommitLog,
         queues: OwnedQueues,
         redelivery: Redelivery,
-        settings: StoreSettings,
+        settings: Current[StoreSettings],
         clock: Clock,
     ) -> None:
         self._log, self._queues = log, queues
         self._redelivery, self._settings, self._clock = redelivery, settings, clock
-        self._wheel = TimerWheel(settings.timer_precision_ms)
-        self._window = settings.timer_roll_window_slot * settings.timer_precision_ms
+        self._wheel = TimerWheel(settings.now.timer_precision_ms)
         self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
         self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        self._files = TimerFiles(directory, settings)
+        self._files = TimerFiles(directory, settings.now)
         self._known = self._bounded(self._files.found)
         self._read = self._known.first_waiting
         self._scan_end = self._end
@@ -89,8 +89,9 @@ class TimerMessages:
         def start() -> None:
             self.deliver()
 
-        interval = self._settings.timer_flush_interval_ms
-        flush = Service(interval, self._files.pending, "timerFiles")
+        flush = Service(
+            lambda: self._settings.now.timer_flush_interval_ms, self._files.pending, "timerFiles"
+        )
         return [Service(_INTERVAL, start, "timerMessages"), flush]
 
     @property
@@ -244,10 +245,11 @@ class TimerMessages:
         Retention removes what is old. So that no message has to wait for long in one place, it is
         put again after `timerRollWindowSlot`; after half of it, where a third of it would be left.
         """
-        rest = slot - record.store_timestamp - self._window
+        window = self._settings.now.timer_roll_window_slot * self._wheel.precision
+        rest = slot - record.store_timestamp - window
         if rest < 0:
             return slot
-        wait = self._window // 2 if rest < self._window // 3 else self._window
+        wait = window // 2 if rest < window // 3 else window
         return record.store_timestamp + wait
 
     def _forget_original(self, key: Identity) -> None:

@@ -39,6 +39,7 @@ from mqlake.store.delivery.transaction_messages import (
     op_of,
     renewed,
 )
+from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
@@ -118,7 +119,7 @@ class Transactions:
         put: Put,
         redelivery: Redelivery,
         put_final: Put,
-        settings: StoreSettings,
+        settings: Current[StoreSettings],
         clock: Clock,
     ) -> None:
         self._log, self._queues, self._config = log, queues, config
@@ -142,9 +143,9 @@ class Transactions:
                 self._look_through(_MOST_HALVES)
             self.keep()
 
-        interval = self._settings.transaction_check_interval
+        settings = self._settings
         return [
-            Service(interval, start, "transactionChecks"),
+            Service(lambda: settings.now.transaction_check_interval, start, "transactionChecks"),
             Service(_GO_ON_INTERVAL, go_on, "transactions"),
         ]
 
@@ -162,7 +163,7 @@ class Transactions:
             return refusal.result
 
     def _half_of(self, message: Message, group: str | None) -> Message:
-        if message.queue_id < 0 or not is_usable_topic(message.topic, self._settings):
+        if message.queue_id < 0 or not is_usable_topic(message.topic, self._settings.now):
             raise illegal(f"no queue that can be used: {message.queue_id} of {message.topic!r}")
         try:
             half = half_of(message, encode_properties(message), group)
@@ -171,7 +172,7 @@ class Transactions:
         data = half.encoded_properties or b""
         pairs = properties.decode_properties(data)
         if asks_for_timer(pairs):
-            check_time(pairs, self._clock.milliseconds(), self._settings)
+            check_time(pairs, self._clock.milliseconds(), self._settings.now)
         if len(data) > (most := longest_half(pairs)):
             raise Refusal(
                 PutStatus.PROPERTIES_SIZE_EXCEEDED,
@@ -226,7 +227,7 @@ class Transactions:
         immunity = number(half, IMMUNITY)
         if immunity is not None and not is_answer:
             age = self._clock.milliseconds() - half.born_timestamp
-            if age > max(immunity * 1000, self._settings.transaction_time_out):
+            if age > max(immunity * 1000, self._settings.now.transaction_time_out):
                 return EndStatus.TOO_LATE
         queue = self._half_queue(half.queue_id)
         queue.read_ops()
@@ -306,7 +307,7 @@ class Transactions:
 
     def _is_done(self, queue: HalfQueue, stored: Stored, asked: list[CheckBack]) -> bool:
         """Decide on a half that has not ended; say whether the look goes on after it."""
-        half, settings, now = stored.record, self._settings, self._clock.milliseconds()
+        half, settings, now = stored.record, self._settings.now, self._clock.milliseconds()
         age = now - half.born_timestamp
         times = number(half, CHECK_TIMES) or 0
         first = number(half, FIRST_OFFSET)

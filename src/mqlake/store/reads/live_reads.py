@@ -19,6 +19,7 @@ from mqlake.store.index import key_query
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery, KeyScan
 from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.live_settings import Current
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.scan import Head
 from mqlake.store.lookups import DEFAULT_LIMIT, Lookups
@@ -54,7 +55,7 @@ class Live:
     queues: OwnedQueues
     index: OwnedIndex
     dispatcher: Dispatcher
-    settings: StoreSettings
+    settings: Current[StoreSettings]
     readable_end: Callable[[], int]
     catch_up: Callable[[], None]
     dialect: Dialect = Dialect.V5_5
@@ -73,11 +74,11 @@ class LiveReads(Lookups):
     def __init__(self, live: Live) -> None:
         self._live = live
         self._log, self._queues = live.log, live.queues
-        self._most_bytes = live.settings.max_transfer_bytes_on_message_in_memory
         self.arrivals = Arrivals()
         live.dispatcher.arrived = self.arrivals
         self._kept = Kept()
         self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
+        live.settings.on_change(self.forget, "max_filter_message_size")
 
     # Queues
 
@@ -128,7 +129,9 @@ class LiveReads(Lookups):
             exact: leave out what only has the hash of a chosen tag, which costs decoding.
         """
         reading = self._reading(topic, queue_id, tags, crc, exact)
-        most = self._most_bytes if max_bytes is None else min(max_bytes, _MOST_BYTES)
+        if max_bytes is None:
+            max_bytes = self._live.settings.now.max_transfer_bytes_on_message_in_memory
+        most = min(max_bytes, _MOST_BYTES)
         return reading.get(offset, max(1, max_messages), most, self._live.readable_end())
 
     def warm_up(
@@ -160,12 +163,12 @@ class LiveReads(Lookups):
     ) -> QueueReading:
         chosen = TagFilter(tags)
         which = wanted(check_topic_name(topic), queue_id, chosen.codes(topic), crc=crc)
-        most = self._live.settings.max_filter_message_size // ENTRY_SIZE
+        most = self._live.settings.now.max_filter_message_size // ENTRY_SIZE
         decisive = chosen if exact else TagFilter(None)
         return QueueReading(self._log, self._queues, which, decisive, most, self._kept)
 
     def forget(self) -> None:
-        """Forget what is known of queues: some were removed, and may be made anew."""
+        """Forget what is known of queues: some were removed, or are to be read in another way."""
         self._reading.cache_clear()
 
     def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
@@ -208,7 +211,7 @@ class LiveReads(Lookups):
     def _index(self, query: KeyQuery) -> IndexFiles:
         live = self._live
         is_in_index = query.index_type != TAG_TYPE or live.dialect is Dialect.V5_5
-        if not live.settings.message_index_enable or not is_in_index:
+        if not live.settings.now.message_index_enable or not is_in_index:
             return IndexFiles([], [])
         files = live.index.files().files
         if files:

@@ -11,6 +11,7 @@ from typing import Protocol
 from mqlake.errors import DiskError
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.live_settings import Current
 from mqlake.store.log.cut_off import remove_expired
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import DIRECTORY
@@ -67,7 +68,7 @@ class Retention:
         queues: Trimmed,
         index: Trimmed | None,
         checkpoint: Checkpointed,
-        settings: StoreSettings,
+        settings: Current[StoreSettings],
         clock: Clock,
         zone: tzinfo | None = None,
     ) -> None:
@@ -87,8 +88,12 @@ class Retention:
         """
         settings = self._settings
         return [
-            Service(settings.clean_resource_interval, self.check, "retention"),
-            Service(settings.delete_commit_log_files_interval, self.remove_next, "fileRemoval"),
+            Service(lambda: settings.now.clean_resource_interval, self.check, "retention"),
+            Service(
+                lambda: settings.now.delete_commit_log_files_interval,
+                self.remove_next,
+                "fileRemoval",
+            ),
         ]
 
     def clean(self) -> None:
@@ -107,12 +112,13 @@ class Retention:
         except DiskError as error:
             self.warnings = [str(error)]
             return
-        self.not_writable = not_writable(self._settings, usage)
+        settings = self._settings.now
+        self.not_writable = not_writable(settings, usage)
         now = self._clock.milliseconds()
-        is_due = self._is_asked or is_time(self._settings, now, self._zone)
+        is_due = self._is_asked or is_time(settings, now, self._zone)
         needed = min(self._log.flushed, self._checkpoint.position)
-        plan = plan_log(self._settings, Moment(now, is_due, usage), files, needed)
-        self._waiting = min(len(plan.removals), self._settings.delete_file_batch_max)
+        plan = plan_log(settings, Moment(now, is_due, usage), files, needed)
+        self._waiting = min(len(plan.removals), settings.delete_file_batch_max)
         self._is_asked = self._is_asked and self._waiting < len(plan.removals)
         self.warnings = plan.warnings
         self._trim()
@@ -121,7 +127,7 @@ class Retention:
     def _remove_cut_off(self, now: int) -> None:
         """Remove what recovery cut off the log, and kept aside, as long ago as files expire."""
         try:
-            remove_expired(self._directory, now - self._settings.file_reserved_time * _HOUR)
+            remove_expired(self._directory, now - self._settings.now.file_reserved_time * _HOUR)
         except DiskError as error:
             self.warnings = [*self.warnings, str(error)]
 

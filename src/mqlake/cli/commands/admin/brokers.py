@@ -44,7 +44,7 @@ def update_broker_config(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Change a broker's setting, until it stops."""
+    """Change a setting of a running broker, and keep the change."""
     from mqlake.admin import brokers
 
     given.one_place(cluster, broker)

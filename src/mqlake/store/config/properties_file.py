@@ -1,0 +1,140 @@
+"""The file that keeps settings which were changed while a broker ran.
+
+It is the `broker.conf` that the broker was started with, or `config/broker.properties` of its
+store. Only the lines of what has changed are written anew; comments, other settings and the order
+of the lines stay as their author left them. RocketMQ: `Configuration.persist`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from mqlake.errors import DiskError, StoreError
+from mqlake.storage.durable import make_directories, parent, replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory, disk_errors
+from mqlake.storage.protocol import Directory, OwnedDirectory
+from mqlake.storage.read_file import read_file
+from mqlake.store.config.config_files import DIRECTORY
+from mqlake.store.settings import attribute_of, parse_properties
+
+PATH = f"{DIRECTORY}/broker.properties"
+"""The file in a store."""
+
+_HEAD = """\
+# Settings that were changed while the broker ran. It reads them when it starts; its command line
+# and the file of its option -c come first.
+"""
+
+
+class PropertiesFile:
+    """A file of `name=value` lines that is edited.
+
+    Args:
+        may_be_new: whether the file is created if it does not exist.
+    """
+
+    def __init__(self, directory: OwnedDirectory, path: str, *, may_be_new: bool) -> None:
+        self._directory, self._path, self._may_be_new = directory, path, may_be_new
+
+    @classmethod
+    def of_store(cls, directory: OwnedDirectory) -> Self:
+        """Return the file in a store's `config/`."""
+        return cls(directory, PATH, may_be_new=True)
+
+    @classmethod
+    def given(cls, path: Path) -> Self:
+        """Return a file that somebody else created, and that keeps its permissions.
+
+        If the path is a symbolic link, the file that it leads to is edited.
+        """
+        found = path.resolve()
+        return cls(_DirectoryOfOthers(found.parent), found.name, may_be_new=False)
+
+    def change(self, kind: type[msgspec.Struct], values: Mapping[str, str]) -> None:
+        """Write new values of settings; return once they are on the disk. May run in any thread.
+
+        After a crash the file has either its old content or the new.
+
+        Args:
+            kind: of the settings: their lines may have the name of `broker.conf`, or the
+                attribute's.
+            values: by the names of `broker.conf`.
+
+        Raises:
+            StoreError: the disk refused it, or the file is gone: it keeps its old content.
+        """
+        directory, path = self._directory, self._path
+        old = read_file(directory, path)
+        if old is None and not self._may_be_new:
+            raise StoreError(f"{directory.describe(path)}: the file is gone; put it back")
+        # Bytes that are no UTF-8 are in comments at most; they stay as they are.
+        text = _HEAD if old is None else old.decode("utf-8", "surrogateescape")
+        new = edited(text, kind, values).encode("utf-8", "surrogateescape")
+        if new == old:
+            return
+        if parent(path):
+            make_directories(directory, parent(path))
+        try:
+            replace_file(directory, path, new)
+        except DiskError:
+            self._put_back(old)
+            raise
+
+    def _put_back(self, old: bytes | None) -> None:
+        """Undo a change that was made but may not survive a power cut: it is refused."""
+        with suppress(StoreError):
+            if read_file(self._directory, self._path) == old:
+                return
+            if old is None:
+                self._directory.remove(self._path)
+            else:
+                replace_file(self._directory, self._path, old)
+
+
+class _DirectoryOfOthers(LocalOwnedDirectory):
+    """A directory whose files keep their permissions when they are replaced."""
+
+    def replace(self, source: str, target: str) -> None:
+        with disk_errors(self.describe(target)):
+            shutil.copymode(self.describe(target), self.describe(source))
+        super().replace(source, target)
+
+
+def read_changed(directory: Directory) -> dict[str, str]:
+    """Return the settings that were changed while a broker ran on a store, by name.
+
+    Raises:
+        StoreError: the file cannot be read.
+    """
+    data = read_file(directory, PATH)
+    return {} if data is None else parse_properties(data.decode("utf-8", "replace"))
+
+
+def edited(text: str, kind: type[msgspec.Struct], values: Mapping[str, str]) -> str:
+    """Return lines of `name=value` with other values for some settings.
+
+    A setting that has lines gets its value in each of them, as the last one counts. One that has
+    none is added at the end.
+    """
+    missing = {attribute_of(kind, name): name for name in values}
+    names = dict(missing)
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        found = next(iter(parse_properties(line)), None)
+        attribute = attribute_of(kind, found) if found is not None else None
+        if attribute is None or attribute not in names:
+            lines.append(line)
+            continue
+        missing.pop(attribute, None)
+        (bare,) = line.splitlines()
+        lines.append(f"{found}={values[names[attribute]]}{line[len(bare) :]}")
+    if missing and lines and lines[-1].splitlines() == [lines[-1]]:
+        lines.append("\n")
+    lines += [f"{name}={values[name]}\n" for name in missing.values()]
+    return "".join(lines)

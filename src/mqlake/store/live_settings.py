@@ -1,0 +1,101 @@
+"""The settings of a running store or broker, and who is to know when they change.
+
+Settings are frozen. A change replaces the whole snapshot, so that nobody ever sees half of it. A
+part that needs a setting reads `now` each time, or keeps what it makes of it and subscribes to
+those fields. What a part can only read once is declared `Restart` at its field (`store.bounds`),
+and is refused here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from mqlake.errors import StoreError
+from mqlake.store.bounds import Effect, effects, encoded_name
+from mqlake.store.settings import StoreSettings, make_settings
+
+S = TypeVar("S", bound=msgspec.Struct)
+S_co = TypeVar("S_co", bound=msgspec.Struct, covariant=True)
+
+_log = logging.getLogger(__name__)
+
+
+class Current(Generic[S_co]):
+    """The settings that hold now, for the parts that use them. For one thread.
+
+    Attributes:
+        now: the snapshot that holds now. Read it each time: a change replaces it.
+    """
+
+    now: S_co
+
+    def __init__(self, settings: S_co) -> None:
+        self.now = settings
+        self._subscribers: list[tuple[frozenset[str], Callable[[], object]]] = []
+
+    def on_change(self, function: Callable[[], object], *names: str) -> None:
+        """Call a function whenever one of these fields has changed; `now` has the new values.
+
+        Args:
+            names: attributes of the settings.
+
+        Raises:
+            StoreError: a field that there is not, or that changes at a restart only.
+        """
+        known = effects(type(self.now))
+        for name in names:
+            if known.get(name) is not Effect.NOW:
+                raise StoreError(f"setting {name} does not change while a broker runs")
+        self._subscribers.append((frozenset(names), function))
+
+
+class LiveSettings(Current[S]):
+    """Settings that their owner may replace."""
+
+    def replace(self, settings: S) -> None:
+        """Let other settings hold from now on, and tell those who subscribed to what changed.
+
+        A subscriber that fails is logged, and does not keep the others from being told.
+
+        Raises:
+            StoreError: a field has changed that takes effect at a restart only; nothing changes.
+        """
+        kind, old = type(settings), self.now
+        changed = {name for name in effects(kind) if getattr(settings, name) != getattr(old, name)}
+        for name in sorted(changed):
+            if effects(kind)[name] is Effect.RESTART:
+                raise StoreError(f"setting {encoded_name(kind, name)} takes effect at a restart")
+        self.now = settings
+        for names, function in self._subscribers:
+            if not changed.isdisjoint(names):
+                try:
+                    function()
+                except Exception as error:  # noqa: BLE001 (one part does not keep the others back)
+                    what = ", ".join(sorted(changed & names))
+                    _log.error("a change of %s was not taken over", what, exc_info=error)
+
+
+GivenSettings = (
+    StoreSettings | Current[StoreSettings] | Mapping[str, object] | str | os.PathLike[str] | None
+)
+"""Settings as a store is opened with them: themselves, those that their owner may replace, names
+and values of `broker.conf`, or the path of one; None for the defaults."""
+
+
+def open_settings(given: GivenSettings) -> Current[StoreSettings]:
+    """Return settings that a store is opened with.
+
+    Raises:
+        StoreError: a value that its setting cannot have, or a file that cannot be read.
+    """
+    return given if isinstance(given, Current) else current(make_settings(given))
+
+
+def current(settings: S | Current[S]) -> Current[S]:
+    """Return settings as parts of a store want them; those that are given so, as they are."""
+    return settings if isinstance(settings, Current) else LiveSettings(settings)

@@ -1,0 +1,1 @@
+"""What is seen of each setting when it changes in a running broker."""

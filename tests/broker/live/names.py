@@ -1,0 +1,68 @@
+"""How often a broker registers at a name server, and how long it waits for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mqlake.broker import registration
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, response
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.server import RemotingServer
+from tests.broker.live.observing import change, observes, until
+from tests.broker.running import Running, running
+
+
+class Registered:
+    """A name server that counts registrations, and may leave them without an answer."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.answers = True
+        codes = (RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER)
+        self.server = RemotingServer(dict.fromkeys(codes, self._serve))
+
+    def _serve(self, _peer: Peer, request: Command) -> Command | None:
+        self.count += 1
+        return response(request) if self.answers else None
+
+
+@asynccontextmanager
+async def registering(
+    like: Running, **settings: object
+) -> AsyncIterator[tuple[Running, Registered]]:
+    """Run another broker, at a name server of its own."""
+    names = Registered()
+    port = await names.server.start("127.0.0.1", 0)
+    path = like.parts.settings.store_path / "other"
+    try:
+        async with running(path, namesrvAddr=f"127.0.0.1:{port}", **settings) as broker:
+            yield broker, names
+    finally:
+        await names.server.stop(0.1)
+
+
+@observes("registerNameServerPeriod")
+async def register_period(like: Running) -> None:
+    module: Any = registration
+    shortest = module._SHORTEST
+    module._SHORTEST = 0.01
+    try:
+        async with registering(like, registerNameServerPeriod=60_000) as (broker, names):
+            await until(lambda: names.count == 1)
+            await change(broker, registerNameServerPeriod=10)
+            await until(lambda: names.count > 5)
+    finally:
+        module._SHORTEST = shortest
+
+
+@observes("registerBrokerTimeoutMills")
+async def register_timeout(like: Running) -> None:
+    async with registering(like, registerBrokerTimeoutMills=3_600_000) as (broker, names):
+        await until(lambda: names.count == 1)
+        names.answers = False
+        await change(broker, registerBrokerTimeoutMills=20)
+        broker.parts.names.changed()
+        await until(lambda: names.count == 3)

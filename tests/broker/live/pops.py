@@ -1,0 +1,92 @@
+"""What consumers that pop get, and how they wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import request
+from tests.broker.clients_of import known_client
+from tests.broker.live.observing import change, observes, soon, until
+from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, header, pop, send
+from tests.broker.pop.test_assignment import ask as assignment
+from tests.broker.running import Running
+
+
+@observes("enableRetryTopicV2")
+async def retry_topic_v2(broker: Running) -> None:
+    await send(broker, "a")
+    await change(broker, enableRetryTopicV2="true")
+    await pop(broker, invisible_time=100)
+    await until(lambda: bool(broker.records(f"%RETRY%{GROUP}+{TOPIC}")))
+
+
+@observes("defaultMessageRequestMode")
+async def request_mode(broker: Running) -> None:
+    async with known_client(broker, {}, "one", groups=GROUP):
+        await send(broker, "a")
+        assert {mode for _, mode in await assignment(broker, "one") or []} == {"PULL"}
+        await change(broker, defaultMessageRequestMode="POP")
+        assert {mode for _, mode in await assignment(broker, "one") or []} == {"POP"}
+
+
+@observes("defaultPopShareQueueNum", defaultMessageRequestMode="POP", defaultPopShareQueueNum=0)
+async def pop_share(broker: Running) -> None:
+    async with (
+        known_client(broker, {}, "one", groups=GROUP),
+        known_client(broker, {}, "two", groups=GROUP),
+        known_client(broker, {}, "three", groups=GROUP),
+    ):
+        await send(broker, "a")
+        assert await assignment(broker, "one") == [(-1, "POP")]
+        await change(broker, defaultPopShareQueueNum=1)
+        found = await assignment(broker, "one") or []
+        assert {queue_id >= 0 for queue_id, _ in found} == {True}
+
+
+def start_pop(broker: Running) -> asyncio.Task[int]:
+    """Begin a pop that waits; its result is the code of the answer."""
+
+    async def ask() -> int:
+        asked = request(RequestCode.POP_MESSAGE, header(poll_time=15_000, born_time=_now(broker)))
+        return (await broker.client.request(broker.address, asked, 60)).code
+
+    return asyncio.create_task(ask())
+
+
+def _now(broker: Running) -> int:
+    return broker.parts.store.core.clock.milliseconds()
+
+
+async def turned_away(broker: Running, name: str) -> None:
+    await send(broker, "a")
+    await acknowledge(broker, *await pop(broker))
+    waiting = [start_pop(broker)]
+    await asyncio.sleep(0.2)
+    assert not waiting[0].done()
+    await change(broker, **{name: 0})
+    refused = start_pop(broker)
+    await soon(asyncio.wait([refused]))
+    assert refused.result() == ResponseCode.POLLING_FULL
+    await send(broker, "b")
+    await asyncio.gather(*waiting)
+
+
+@observes("popPollingSize")
+async def pop_polling_size(broker: Running) -> None:
+    await turned_away(broker, "popPollingSize")
+
+
+@observes("maxPopPollingSize")
+async def max_pop_polling_size(broker: Running) -> None:
+    await turned_away(broker, "maxPopPollingSize")
+
+
+@observes("popCkStayBufferTime", popCkStayBufferTime=86_400_000)
+async def stay_in_memory(broker: Running) -> None:
+    await send(broker, "a")
+    await change(broker, popCkStayBufferTime=0)
+    end = broker.parts.store.core.log.end
+    await pop(broker, invisible_time=60_000)
+    # The check point, which waits in the topic of timer messages.
+    await until(lambda: broker.parts.store.core.log.end > end)

@@ -1,0 +1,82 @@
+"""Every setting that takes effect at once does; every other one is refused while a broker runs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mqlake.broker.settings import NOW, RESTART, BrokerSettings
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.store.bounds import effects
+from mqlake.store.live_settings import LiveSettings
+from mqlake.store.settings import parse_properties, texts
+from tests.broker.admin.asking import done, refused
+from tests.broker.live import clients, delivery, names, pops, pulls, sends, store, topics
+from tests.broker.live.observing import OBSERVATIONS, Patience
+from tests.broker.running import running
+
+MODULES = (clients, delivery, names, pops, pulls, sends, store, topics)
+SHORT = 1.5
+"""Seconds for which something is waited for that does not come."""
+
+
+def test_every_setting_declares_when_it_takes_effect() -> None:
+    fields = {field.name for field in msgspec.structs.fields(BrokerSettings)}
+    assert set(effects(BrokerSettings)) == fields
+    assert not NOW & RESTART
+    assert {"maxMessageSize", "flushIntervalCommitLog", "deleteWhen"} <= NOW
+    assert {"listenPort", "messageDelayLevel", "timerPrecisionMs"} <= RESTART
+
+
+def test_every_setting_that_takes_effect_at_once_has_an_observation() -> None:
+    assert MODULES
+    assert NOW - OBSERVATIONS.keys() == set(), "add an observation to tests/broker/live"
+    assert OBSERVATIONS.keys() - NOW == set()
+
+
+async def look(name: str, path: Path) -> None:
+    observation = OBSERVATIONS[name]
+    async with running(path, **observation.start) as broker:
+        await observation.look(broker)
+
+
+@pytest.mark.parametrize("name", sorted(NOW))
+def test_a_change_takes_effect(name: str, tmp_path: Path) -> None:
+    asyncio.run(look(name, tmp_path))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("name", sorted(NOW))
+def test_an_observation_fails_without_the_change(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LiveSettings, "replace", lambda *_: None)
+    monkeypatch.setattr(Patience, "seconds", SHORT)
+    with pytest.raises((AssertionError, TimeoutError, pytest.fail.Exception)):
+        asyncio.run(look(name, tmp_path))
+    gc.collect()  # what it left behind, so that no other test is blamed
+
+
+def test_settings_that_take_effect_at_a_restart_are_refused(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            before = broker.parts.settings
+            code = RequestCode.UPDATE_BROKER_CONFIG
+            shown = parse_properties(
+                bytes((await done(broker, RequestCode.GET_BROKER_CONFIG)).body).decode()
+            )
+            for name, value in texts(before).items():
+                assert name in shown
+                if name in RESTART:
+                    body = f"{name}={value}\nmaxMessageSize=5\n".encode()
+                    match = f"{name}: takes effect at a restart only; change it in the broker.conf"
+                    answer = await refused(broker, code, body=body, match=match)
+                    assert answer == ResponseCode.NO_PERMISSION
+            assert broker.parts.settings is before
+
+    asyncio.run(check())
