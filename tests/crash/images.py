@@ -26,16 +26,21 @@ class Limits(NamedTuple):
 
 
 def killed_within(now: Snapshot, before: Snapshot, last: Step | None) -> Iterator[Snapshot]:
-    """Yield what the end of the process leaves that was changing a mapping.
+    """Yield what the end of the process leaves that was changing a mapping, or appending.
 
     Args:
         now, before: the disk, and what it was before the last step.
         last: the last step.
     """
-    if not isinstance(last, Write) or not last.is_mapped:
+    if not isinstance(last, Write):
         return
     old, new = (snapshot.contents[last.node] for snapshot in (before, now))
     end, length = last.offset + len(last.data), len(last.data)
+    if len(new) > len(old):
+        for cut in (last.offset + 1, last.offset + length // 2, end - 1):
+            yield Snapshot(now.folders, {**now.contents, last.node: new[: max(cut, len(old))]})
+    if not last.is_mapped:
+        return
     for cut in {last.offset + length // 3, last.offset + length // 2, end - length // 3}:
         for data in (new[:cut] + old[cut:], old[:cut] + new[cut:]):
             yield Snapshot(now.folders, {**now.contents, last.node: data})

@@ -59,6 +59,9 @@ def replace_file(
         DiskError: the system refused it; the old content is still there, under one of both names.
     """
     temporary = f"{path}.tmp"
+    if directory.exists(temporary):
+        # After a power cut during a rename it may be a second name of the old content.
+        directory.remove(temporary)
     _write_whole(directory, temporary, data)
     if backup is not None and directory.exists(path):
         _keep(directory, path, backup)
@@ -104,3 +107,8 @@ def _write_whole(directory: OwnedDirectory, path: str, data: bytes) -> None:
 def parent(path: str) -> str:
     """Return the path of the directory that holds a name; "" is the root."""
     return path.rpartition("/")[0]
+
+
+def base_name(path: str) -> str:
+    """Return the name that a path ends with."""
+    return path.rpartition("/")[2]
