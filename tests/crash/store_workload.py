@@ -99,14 +99,18 @@ def _changes(step: Step) -> bool:
 WORKLOADS: dict[str, StoreWorkload] = {}
 
 
+def settings_of(flush: FlushDiskType, **settings: object) -> StoreSettings:
+    """Return the settings of a store of small files, with some of them given."""
+    return StoreSettings(**{**_SMALL, "flush_disk_type": flush, **settings})
+
+
 def workload(flush: FlushDiskType = ASYNC, **settings: object) -> Callable[[Script], Script]:
     """Register a script under its function's name."""
 
     def register(script: Script) -> Script:
         name = script.__name__.replace("_", "-")
         assert name not in WORKLOADS, name
-        values = StoreSettings(**{**_SMALL, "flush_disk_type": flush, **settings})
-        WORKLOADS[name] = StoreWorkload(name, script, values)
+        WORKLOADS[name] = StoreWorkload(name, script, settings_of(flush, **settings))
         return script
 
     return register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.crash.exchange_workload import EXCHANGE_WORKLOADS
 from tests.crash.kafka_workload import KAFKA_WORKLOADS
 from tests.crash.simulator import Workload
 from tests.crash.store_workload import WORKLOADS
@@ -11,6 +12,7 @@ from tests.crash.workloads import (
     appends,
     config,
     derived,
+    exchange,
     kafka,
     later,
     odd,
@@ -20,7 +22,7 @@ from tests.crash.workloads import (
 )
 from tests.crash.workloads.drawn import PREFIX, drawn
 
-ALL: Mapping[str, Workload] = {**WORKLOADS, **KAFKA_WORKLOADS}
+ALL: Mapping[str, Workload] = {**WORKLOADS, **KAFKA_WORKLOADS, **EXCHANGE_WORKLOADS}
 """Those of a live store (`WORKLOADS`), and those of every other writer."""
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "appends",
     "config",
     "derived",
+    "exchange",
     "find",
     "kafka",
     "later",
