@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tests.crash.exchange_workload import EXCHANGE_WORKLOADS
 from tests.crash.kafka_workload import KAFKA_WORKLOADS
 from tests.crash.simulator import Workload
+from tests.crash.sink_workload import SINK_WORKLOADS
 from tests.crash.store_workload import WORKLOADS
 from tests.crash.workloads import (
     appends,
@@ -22,7 +23,12 @@ from tests.crash.workloads import (
 )
 from tests.crash.workloads.drawn import PREFIX, drawn
 
-ALL: Mapping[str, Workload] = {**WORKLOADS, **KAFKA_WORKLOADS, **EXCHANGE_WORKLOADS}
+ALL: Mapping[str, Workload] = {
+    **WORKLOADS,
+    **KAFKA_WORKLOADS,
+    **EXCHANGE_WORKLOADS,
+    **SINK_WORKLOADS,
+}
 """Those of a live store (`WORKLOADS`), and those of every other writer."""
 
 __all__ = [
