@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from mqlake.admin.admin import Admin, Broker
 from mqlake.admin.topics import status
@@ -20,6 +19,7 @@ from mqlake.remoting.headers.offsets import OffsetHeader, SearchOffsetHeader
 from mqlake.remoting.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
 from mqlake.remoting.headers.query import QueryMessageHeader, ViewMessageHeader
 from mqlake.remoting.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
+from mqlake.storage.clock import SystemClock
 
 _GROUP = "TOOLS_CONSUMER"
 _PRODUCERS = "TOOLS_PRODUCER"
@@ -228,7 +228,7 @@ async def send(
         default_topic_queue_nums=4,
         queue_id=queue_id,
         sys_flag=0,
-        born_timestamp=time.time_ns() // 1_000_000,
+        born_timestamp=SystemClock().milliseconds(),
         flag=0,
         properties=encode_pairs(pairs).decode(),
         reconsume_times=0,

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mqlake.errors import JobError
+from mqlake.errors import DiskError, JobError
 from mqlake.storage.durable import create_file, parent, remove_tree, replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
 
@@ -119,8 +120,10 @@ def require_empty(directory: Path, besides: str = SCRATCH) -> None:
         JobError: it holds something else, or is no directory.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        LocalOwnedDirectory.make(directory)
         names = sorted(path.name for path in directory.iterdir())
+    except DiskError as error:
+        raise JobError(str(error)) from error
     except OSError as error:
         raise JobError(f"{directory}: {error.strerror}") from error
     others = [name for name in names if name != besides]
