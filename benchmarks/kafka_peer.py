@@ -20,13 +20,16 @@ from mqlake.kafka.place import find
 from mqlake.kafka.producer_state import ProducerState
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.verify_places import verify_places
+from mqlake.storage.local_owned import LocalOwnedDirectory
 
 Answer = dict[str, Any]
 
 
 def recover(directory: str, interval: str) -> Answer:
     """Recover the one segment of a directory, which begins at offset 0."""
-    segment = OwnedSegment(Path(directory), 0, LogSettings(index_interval_bytes=int(interval)))
+    segment = OwnedSegment(
+        LocalOwnedDirectory(Path(directory)), "", 0, LogSettings(index_interval_bytes=int(interval))
+    )
     begin = time.perf_counter()
     cut = segment.recover(ProducerState(), LeaderEpochs())
     seconds = time.perf_counter() - begin

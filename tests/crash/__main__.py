@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tests.crash import fleet, long_runs, page
 from tests.crash.simulator import Outcome, Plan, Simulator
-from tests.crash.workloads import WORKLOADS, find
+from tests.crash.workloads import ALL, find
 
 NIGHTLY = 1_000_000
 SEEDS = 4
@@ -38,7 +38,7 @@ def main() -> int:
     print(f"seed {seed}")
     fleet.quieten()
     if arguments.workload:
-        wanted = NIGHTLY // len(WORKLOADS) if arguments.images == NIGHTLY else arguments.images
+        wanted = NIGHTLY // len(ALL) if arguments.images == NIGHTLY else arguments.images
         plan = Plan(seed, wanted, fleet.AGAIN, arguments.image)
         return _tell([Simulator(find(arguments.workload), plan).run()])
     if arguments.image:

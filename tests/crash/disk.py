@@ -88,6 +88,18 @@ class RecordedFile:
             raise StoreError(f"cannot write {len(source)} bytes at position {offset}")
         self._change(offset, source, is_mapped=False)
 
+    def append(self, data: bytes | Buffer) -> None:
+        assert self._writable
+        source, node = bytes(data), self._node
+        if not source:
+            return
+        # A bytearray that somebody has a view of refuses to grow, and a real mapping would not.
+        if (missing := self._size + len(source) - len(node.data)) > 0:
+            node.data = node.data + bytes(missing)
+            node.announced = None
+        self._change(self._size, source, is_mapped=False)
+        self._size += len(source)
+
     def _change(self, offset: int, data: bytes, *, is_mapped: bool) -> None:
         node, end = self._node, offset + len(data)
         if not is_mapped:
@@ -157,16 +169,19 @@ class RecordedDisk:
         content = content or Snapshot({ROOT: {}}, {})
         self._next = max([*content.folders, *content.contents]) + 1
         self._root = FolderNode(ROOT)
-        self._fill(self._root, content)
+        self._fill(self._root, content, {})
 
-    def _fill(self, folder: FolderNode, content: Snapshot) -> None:
+    def _fill(self, folder: FolderNode, content: Snapshot, files: dict[int, FileNode]) -> None:
         for name, number in content.folders[folder.number].items():
             if number in content.folders:
                 below = folder.names[name] = FolderNode(number)
-                self._fill(below, content)
+                self._fill(below, content, files)
             else:
-                data = bytearray(content.contents[number])
-                folder.names[name] = FileNode(number, data, self.clock.milliseconds())
+                # After a power cut during a rename, a file may have both names.
+                if number not in files:
+                    data = bytearray(content.contents[number])
+                    files[number] = FileNode(number, data, self.clock.milliseconds())
+                folder.names[name] = files[number]
 
     def record(self, step: Step) -> None:
         """Add a step to the trace."""

@@ -194,6 +194,15 @@ class FaultyFile(RecordedFile):
             raise self._faulty.error(self._path)
         super().write(offset, data)
 
+    def append(self, data: bytes | Buffer) -> None:
+        if self._faulty.fails("change"):
+            if self._faulty.writes_half:
+                size = self._size
+                super().append(bytes(data)[: len(data) // 2])
+                self._size = size
+            raise self._faulty.error(self._path)
+        super().append(data)
+
     def reserve(self, offset: int, length: int) -> None:
         if length > 0 and self._faulty.fails("room"):
             raise self._faulty.error(self._path)

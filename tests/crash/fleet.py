@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, as_completed, wait
 
 from tests.crash.simulator import Outcome, Plan, Simulator
-from tests.crash.workloads import PREFIX, WORKLOADS, find
+from tests.crash.workloads import ALL, PREFIX, find
 
 SHARDS = 10
 """Parts that all workloads are divided into; their numbers of steps are about the same."""
@@ -34,7 +34,7 @@ def workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 
 
-def shards(names: Sequence[str] = tuple(WORKLOADS)) -> list[list[str]]:
+def shards(names: Sequence[str] = tuple(ALL)) -> list[list[str]]:
     """Divide workloads."""
     return [list(names[at::SHARDS]) for at in range(min(SHARDS, len(names)))]
 
@@ -44,7 +44,7 @@ def simulate(names: Sequence[str], images: int, seed: int, again: int = 50) -> l
 
     What one of them lacks, as it cannot leave so many, the others make up for.
     """
-    simulators = [Simulator(WORKLOADS[name], Plan(seed, again=again)) for name in names]
+    simulators = [Simulator(ALL[name], Plan(seed, again=again)) for name in names]
     going, level = simulators, 0
     while going and (missing := images - sum(each.outcome.distinct for each in simulators)) > 0:
         level += -(-missing // len(going))
@@ -80,10 +80,8 @@ def run(
         return not outcome.violated
 
     try:
-        each = images // len(WORKLOADS) // len(seeds)
-        todo = [
-            pool.submit(simulate, [name], each, seed, AGAIN) for seed in seeds for name in WORKLOADS
-        ]
+        each = images // len(ALL) // len(seeds)
+        todo = [pool.submit(simulate, [name], each, seed, AGAIN) for seed in seeds for name in ALL]
         for task in as_completed(todo):
             if not all(keep(outcome) for outcome in task.result()):
                 return list(outcomes.values())

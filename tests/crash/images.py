@@ -26,16 +26,21 @@ class Limits(NamedTuple):
 
 
 def killed_within(now: Snapshot, before: Snapshot, last: Step | None) -> Iterator[Snapshot]:
-    """Yield what the end of the process leaves that was changing a mapping.
+    """Yield what the end of the process leaves that was changing a mapping, or appending.
 
     Args:
         now, before: the disk, and what it was before the last step.
         last: the last step.
     """
-    if not isinstance(last, Write) or not last.is_mapped:
+    if not isinstance(last, Write):
         return
     old, new = (snapshot.contents[last.node] for snapshot in (before, now))
     end, length = last.offset + len(last.data), len(last.data)
+    if len(new) > len(old):
+        for cut in (last.offset + 1, last.offset + length // 2, end - 1):
+            yield Snapshot(now.folders, {**now.contents, last.node: new[: max(cut, len(old))]})
+    if not last.is_mapped:
+        return
     for cut in {last.offset + length // 3, last.offset + length // 2, end - length // 3}:
         for data in (new[:cut] + old[cut:], old[:cut] + new[cut:]):
             yield Snapshot(now.folders, {**now.contents, last.node: data})
@@ -134,8 +139,63 @@ class PowerCuts:
                 choice[point] = dice.randrange(point.ways - 1)
         return choice
 
+    def _with_whole_renames(self, choice: Choice) -> Choice:
+        """Let no directory have two names, nor none after a rename: file systems see to that.
+
+        Of files they do, too, but nobody is to rely on it.
+        """
+        slots: dict[int, list[_Point]] = {}
+        for point in self.points:
+            if point.kind == "name":
+                for node in {*self.disk.folders[point.node].names[str(point.key)]}:
+                    if node in self.disk.folders:
+                        slots.setdefault(node, []).append(point)
+        moved = {node: points for node, points in slots.items() if self._is_moved(node, points)}
+        chosen, is_settled = dict(choice), not moved
+        while not is_settled:
+            is_settled = True
+            for node, points in moved.items():
+                is_settled &= self._settle(node, points, chosen)
+        return chosen
+
+    def _values(self, point: _Point) -> list[int | None]:
+        return self.disk.folders[point.node].names[str(point.key)]
+
+    def _places(self, node: int) -> list[tuple[int, str]]:
+        """Return where a directory is now."""
+        return [
+            (above, name)
+            for above, folder in self.disk.folders.items()
+            for name, there in folder.now.items()
+            if there == node
+        ]
+
+    def _is_moved(self, node: int, points: list[_Point]) -> bool:
+        places = {(point.node, str(point.key)) for point in points}
+        return len({*places, *self._places(node)}) > 1
+
+    def _settle(self, node: int, points: list[_Point], chosen: dict[_Point, int]) -> bool:
+        """Choose later values until the directory has one name; say whether it had."""
+        named = [point for point in points if self._values(point)[chosen[point]] == node]
+        places = self._places(node)
+        pending = {(point.node, str(point.key)) for point in points}
+        is_certain = any(place not in pending for place in places)
+        if len(named) + is_certain == 1 or not places:
+            return True
+        if not named:
+            [point] = [point for point in points if (point.node, str(point.key)) in places]
+            values = self._values(point)
+            chosen[point] = len(values) - 1 - values[::-1].index(node)
+            return False
+        for point in named:
+            if (point.node, str(point.key)) not in places:
+                values = self._values(point)
+                chosen[point] = len(values) - 1 - values[::-1].index(node) + 1
+        return False
+
     def build(self, choice: Choice) -> Snapshot:
         """Return the image in which each point is found in its chosen way."""
+        choice = self._with_whole_renames(choice)
         names: dict[int, dict[str, int | None]] = {}
         sizes: dict[int, int] = {}
         sectors: dict[int, dict[int, bytes]] = {}

@@ -22,6 +22,10 @@ change of a mapping perhaps in part) and the machine's power is cut: what was sy
 of the rest any combination of sectors of 512 bytes and pages of 4 KiB, old, new or half written, of
 sizes, and of names in directories. The store is opened on each such image. Some recoveries are
 crashed again, at each of their steps.
+
+Other writers are crashed in the same way: `kafka-*` append to a Kafka log directory, roll, cut and
+recover it and rebuild its indexes; `exchange*` put rebuilt files in the place of a store's;
+`sink-*` commit the rows of a Spark query to a store.
 """
 
 _COUNTING = """\
@@ -35,6 +39,13 @@ aside as it was; committed offsets are as they were last persisted, or newer; un
 `SYNC_FLUSH` what is served after a recovery survives the next power cut; a second recovery writes
 nothing; and of one image in eight, the store goes on: it takes a message at the next queue offset,
 stops, and is opened again without a change.
+
+Of a Kafka log directory: what was flushed is readable, and what was appended, if only the process
+died; records follow each other as they were appended; indexes, aborted transactions and leader
+epochs agree with the log; a second recovery changes no log; it takes records and stops. Of an
+exchange: the commit log is untouched, the next rebuild finds each derived file whole, and a store
+that is started instead has all messages. Of the sink: a commit is in the store as a whole or not at
+all, and a micro-batch that is committed again is there once.
 
 An image counts once for a workload, however many crashes and seeds leave it. If a workload has too
 many crashes to try all, a seed draws them; it also draws which recoveries are crashed again, and

@@ -61,6 +61,8 @@ class PendingFile:
 
     def write(self, offset: int, data: bytes, *, is_mapped: bool) -> None:
         end, self._bytes = offset + len(data), None
+        if end > len(self.now):
+            self.resize(end)
         self._keep(offset, end)
         if is_mapped:
             self._note_halves(offset, data)

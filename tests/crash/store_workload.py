@@ -75,6 +75,7 @@ class StoreWorkload:
         """More messages can be put, the store stopped, and opened without any recovery."""
         store = OwnedStore.open(disk, self.settings, disk.clock)
         upcoming = store.offsets.next(TOPIC, 0)
+        require(upcoming >= 0, f"the next message would get the queue offset {upcoming}")
         result = store.put(Message(TOPIC, b"one more", keys="more"))
         require(result.is_ok, f"a put after a recovery: {result.reason}")
         require(result.queue_offset == upcoming, "a put after a recovery has an odd offset")
@@ -99,14 +100,18 @@ def _changes(step: Step) -> bool:
 WORKLOADS: dict[str, StoreWorkload] = {}
 
 
+def settings_of(flush: FlushDiskType, **settings: object) -> StoreSettings:
+    """Return the settings of a store of small files, with some of them given."""
+    return StoreSettings(**{**_SMALL, "flush_disk_type": flush, **settings})
+
+
 def workload(flush: FlushDiskType = ASYNC, **settings: object) -> Callable[[Script], Script]:
     """Register a script under its function's name."""
 
     def register(script: Script) -> Script:
         name = script.__name__.replace("_", "-")
         assert name not in WORKLOADS, name
-        values = StoreSettings(**{**_SMALL, "flush_disk_type": flush, **settings})
-        WORKLOADS[name] = StoreWorkload(name, script, values)
+        WORKLOADS[name] = StoreWorkload(name, script, settings_of(flush, **settings))
         return script
 
     return register

@@ -36,6 +36,18 @@ def _write(path: str, offset: int, data: bytes) -> Operation:
     return run
 
 
+def _append(path: str, data: bytes) -> Operation:
+    def run(directory: OwnedDirectory) -> object:
+        file = directory.open_writable(path)
+        before = bytes(file.view())
+        file.append(data)
+        answer = before, file.size, file.read(0, file.size), bytes(file.view())
+        file.close()
+        return answer
+
+    return run
+
+
 def _change(path: str, offset: int, data: bytes) -> Operation:
     def run(directory: OwnedDirectory) -> bytes:
         file = directory.open_writable(path)
@@ -73,6 +85,7 @@ def _look(path: str) -> Operation:
 OPERATIONS = st.one_of(
     st.builds(_look, PATHS),
     st.builds(_write, PATHS, st.integers(0, 1500), st.binary(max_size=1500)),
+    st.builds(_append, PATHS, st.binary(max_size=1500)),
     st.builds(_change, PATHS, st.integers(0, 1500), st.binary(max_size=1500)),
     st.builds(_read, PATHS, SIZES, SIZES),
     st.builds(lambda path, size: lambda to: to.create(path, size).close(), PATHS, SIZES),

@@ -51,7 +51,7 @@ class Resize(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Bytes that a file has at a position from now on.
+    """Bytes that a file has at a position from now on; behind its end, it grows.
 
     Through a mapping the disk may see them half changed: the system writes pages when it likes.
     """

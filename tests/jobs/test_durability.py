@@ -34,11 +34,12 @@ def test_all_is_synced_before_it_moves(
     commit = Exchange.commit
 
     def checking(exchange: Exchange) -> Any:
-        for path in exchange.new.rglob("*"):
+        new = (tmp_path / ("store" if in_place else "out")) / Exchange.new
+        for path in new.rglob("*"):
             status = path.stat()
             seen.append(path.name)
             if synced.get(status.st_ino) != state(status):
-                unsynced.append(str(path.relative_to(exchange.new)))
+                unsynced.append(str(path.relative_to(new)))
         return commit(exchange)
 
     monkeypatch.setattr(os, "fsync", noting(os.fsync))

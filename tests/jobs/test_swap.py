@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.errors import JobError, StoreError
+from mqlake.errors import DiskError, JobError, StoreError
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.swap import PARTS, SCRATCH, Exchange, require_empty
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from tests.jobs.logs import LogWriter
 from tests.jobs.model import Files, queue_files, read_log, read_queue_files
 
@@ -53,9 +53,9 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
         return wrapper
 
-    for name in ("replace", "touch", "unlink", "mkdir"):
-        monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
-    monkeypatch.setattr(shutil, "rmtree", counted(shutil.rmtree))
+    for name in ("replace", "create", "remove", "make_directory", "remove_directory"):
+        method = getattr(LocalOwnedDirectory, name)
+        monkeypatch.setattr(LocalOwnedDirectory, name, counted(method))
 
 
 @pytest.mark.parametrize("has_old", [True, False])
@@ -69,9 +69,9 @@ def test_an_exchange_that_ends_anywhere_is_finished_or_undone(
     if has_old:
         make(store, "old")
     before = tree(store)
-    exchange = Exchange(store)
+    exchange = Exchange(LocalOwnedDirectory(store))
     exchange.begin()
-    make(exchange.new, "new")
+    make(store / Exchange.new, "new")
     after = {"lock": b""} | {
         f"{part}/file" if part != "checkpoint" else part: b"new" for part in PARTS
     }
@@ -84,19 +84,19 @@ def test_an_exchange_that_ends_anywhere_is_finished_or_undone(
             is_ready = (store / SCRATCH / "ready").exists()
         else:
             is_ready = True
-    Exchange(store).begin()
+    Exchange(LocalOwnedDirectory(store)).begin()
 
     # Behind the exchange there is only rubbish to remove, and `ready` is gone.
     assert tree(store) == after if is_ready else tree(store) in (before, after)
-    Exchange(store).discard()
+    Exchange(LocalOwnedDirectory(store)).give_up()
     assert not (store / SCRATCH).exists()
 
 
 def test_old_files_stay_until_all_new_ones_are_there(tmp_path: Path) -> None:
     make(tmp_path, "old")
-    exchange = Exchange(tmp_path)
+    exchange = Exchange(LocalOwnedDirectory(tmp_path))
     exchange.begin()
-    (exchange.new / "consumequeue").mkdir()
+    (tmp_path / Exchange.new / "consumequeue").mkdir()
 
     with pytest.raises(JobError, match="has not made this part"):
         exchange.commit()
@@ -104,13 +104,39 @@ def test_old_files_stay_until_all_new_ones_are_there(tmp_path: Path) -> None:
     assert {b"old"} == set(tree(tmp_path).values())
 
 
+def test_old_files_are_not_given_up_in_the_middle_of_an_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, "old")
+    exchange = Exchange(LocalOwnedDirectory(tmp_path))
+    exchange.begin()
+    make(tmp_path / Exchange.new, "new")
+    replace = LocalOwnedDirectory.replace
+
+    def refused(self: LocalOwnedDirectory, source: str, target: str) -> None:
+        if target == "index":
+            raise DiskError(f"{target}: Input/output error")
+        replace(self, source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalOwnedDirectory, "replace", refused)
+        with pytest.raises(DiskError):
+            exchange.commit()
+    exchange.give_up()
+    assert not (tmp_path / "index").exists()
+
+    Exchange(LocalOwnedDirectory(tmp_path)).begin()
+
+    assert {b"new"} == set(tree(tmp_path).values())
+
+
 def test_a_part_that_a_broker_made_meanwhile_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path, "old")
-    exchange = Exchange(tmp_path)
+    exchange = Exchange(LocalOwnedDirectory(tmp_path))
     exchange.begin()
-    make(exchange.new, "new")
+    make(tmp_path / Exchange.new, "new")
     with monkeypatch.context() as patch:
         # ready, old/, and the first rename: consumequeue is out of its place.
         kill_at(patch, 3)
@@ -120,7 +146,7 @@ def test_a_part_that_a_broker_made_meanwhile_stays(
     (tmp_path / "consumequeue").mkdir()
     (tmp_path / "consumequeue/file").write_text("broker")
 
-    Exchange(tmp_path).begin()
+    Exchange(LocalOwnedDirectory(tmp_path)).begin()
 
     assert tree(tmp_path)["consumequeue/file"] == b"broker"
 
@@ -129,9 +155,9 @@ def test_names_are_synced_before_the_old_files_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path, "old")
-    exchange = Exchange(tmp_path)
+    exchange = Exchange(LocalOwnedDirectory(tmp_path))
     exchange.begin()
-    make(exchange.new, "new")
+    make(tmp_path / Exchange.new, "new")
     events: list[str] = []
     replace = Path.replace
 
@@ -140,18 +166,14 @@ def test_names_are_synced_before_the_old_files_move(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", recorded)
-    monkeypatch.setattr(
-        os,
-        "fsync",
-        lambda fd: events.append(f"sync {name_of(fd)}"),
-    )
+    for sync in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, sync, lambda fd: events.append(f"sync {name_of(fd)}"))
 
     exchange.commit()
 
     first_rename = events.index("rename consumequeue")
-    assert ["sync new", "sync ready", f"sync {SCRATCH}", f"sync {tmp_path.name}"] == events[
-        :first_rename
-    ]
+    names = ["new", SCRATCH, tmp_path.name, "ready", SCRATCH, SCRATCH]
+    assert [f"sync {name}" for name in names] == events[:first_rename]
     assert events[first_rename + 1].startswith("sync ")
 
 

@@ -18,6 +18,7 @@ from mqlake.kafka.errors import (
 )
 from mqlake.kafka.offset_index import OffsetIndex
 from mqlake.kafka.time_index import TimeIndex
+from mqlake.storage.local_owned import LocalOwnedDirectory
 
 BASE = 1000
 
@@ -81,7 +82,7 @@ def test_a_time_index_of_time_0_only() -> None:
 
 def test_a_new_file_has_its_largest_size_until_it_is_trimmed(tmp_path: Path) -> None:
     path = tmp_path / "test.index"
-    index = OffsetIndex.own(path, BASE, 100)
+    index = OffsetIndex.own(LocalOwnedDirectory(tmp_path), path.name, BASE, 100)
     assert (path.stat().st_size, index.max_entries, index.entries) == (96, 12, 0)
     index.append(1001, 50)
     index.append(1010, 99)
@@ -90,7 +91,7 @@ def test_a_new_file_has_its_largest_size_until_it_is_trimmed(tmp_path: Path) -> 
     index.close()
     assert path.stat().st_size == 16
 
-    again = OffsetIndex.own(path, BASE, 100)
+    again = OffsetIndex.own(LocalOwnedDirectory(tmp_path), path.name, BASE, 100)
     assert again.all() == [(1001, 50), (1010, 99)]
     assert again.is_full
     again.grow()
@@ -102,9 +103,9 @@ def test_a_new_file_has_its_largest_size_until_it_is_trimmed(tmp_path: Path) -> 
 
 def test_an_empty_file_can_be_opened_and_grown(tmp_path: Path) -> None:
     path = tmp_path / "test.index"
-    OffsetIndex.own(path, BASE, 100).close()
+    OffsetIndex.own(LocalOwnedDirectory(tmp_path), path.name, BASE, 100).close()
     assert path.stat().st_size == 0
-    index = OffsetIndex.own(path, BASE, 100)
+    index = OffsetIndex.own(LocalOwnedDirectory(tmp_path), path.name, BASE, 100)
     assert index.is_full
     index.grow()
     index.append(1001, 1)
@@ -113,7 +114,7 @@ def test_an_empty_file_can_be_opened_and_grown(tmp_path: Path) -> None:
 
 
 def test_offsets_must_go_up(tmp_path: Path) -> None:
-    index = OffsetIndex.own(tmp_path / "test.index", BASE, 100)
+    index = OffsetIndex.own(LocalOwnedDirectory(tmp_path), "test.index", BASE, 100)
     index.append(BASE, 10)
     with pytest.raises(InvalidOffsetError, match="offset 1000 cannot follow 1000"):
         index.append(BASE, 20)
@@ -124,7 +125,7 @@ def test_offsets_must_go_up(tmp_path: Path) -> None:
 
 
 def test_a_full_index(tmp_path: Path) -> None:
-    index = OffsetIndex.own(tmp_path / "test.index", BASE, 16)
+    index = OffsetIndex.own(LocalOwnedDirectory(tmp_path), "test.index", BASE, 16)
     index.append(1001, 1)
     index.append(1002, 2)
     with pytest.raises(FullIndexError):
@@ -133,7 +134,7 @@ def test_a_full_index(tmp_path: Path) -> None:
 
 
 def test_the_last_place_of_a_time_index_is_for_closing(tmp_path: Path) -> None:
-    index = TimeIndex.own(tmp_path / "test.timeindex", BASE, 24)
+    index = TimeIndex.own(LocalOwnedDirectory(tmp_path), "test.timeindex", BASE, 24)
     index.maybe_append(TimestampOffset(5, 1001))
     assert index.is_full
     with pytest.raises(FullIndexError):
@@ -147,7 +148,7 @@ def test_the_last_place_of_a_time_index_is_for_closing(tmp_path: Path) -> None:
 
 
 def test_times_and_offsets_must_not_go_down(tmp_path: Path) -> None:
-    index = TimeIndex.own(tmp_path / "test.timeindex", BASE, 120)
+    index = TimeIndex.own(LocalOwnedDirectory(tmp_path), "test.timeindex", BASE, 120)
     index.maybe_append(TimestampOffset(-1, 1000))
     assert index.entries == 0
     index.maybe_append(TimestampOffset(5, 1005))
@@ -164,8 +165,8 @@ def test_times_and_offsets_must_not_go_down(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("offset", "left"), [(0, 0), (1001, 0), (1002, 1), (1005, 1), (1006, 2)])
 def test_truncation(tmp_path: Path, offset: int, left: int) -> None:
-    index = OffsetIndex.own(tmp_path / "test.index", BASE, 100)
-    times = TimeIndex.own(tmp_path / "test.timeindex", BASE, 120)
+    index = OffsetIndex.own(LocalOwnedDirectory(tmp_path), "test.index", BASE, 100)
+    times = TimeIndex.own(LocalOwnedDirectory(tmp_path), "test.timeindex", BASE, 120)
     for number in (1001, 1005):
         index.append(number, number)
         times.maybe_append(TimestampOffset(number, number))

@@ -15,6 +15,7 @@ from mqlake.kafka.leader_epochs import LeaderEpochs
 from mqlake.kafka.owned_segment import OwnedSegment
 from mqlake.kafka.producer_state import ProducerState
 from mqlake.kafka.settings import LogSettings
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
 
@@ -33,6 +34,11 @@ def settings(interval: int) -> LogSettings:
     return LogSettings(index_interval_bytes=interval, segment_index_bytes=INDEX_BYTES)
 
 
+def opened(log: Path, directory: Path, interval: int) -> OwnedSegment:
+    place = LocalOwnedDirectory(directory)
+    return OwnedSegment(place, "", int(log.stem), settings(interval))
+
+
 @pytest.mark.parametrize("name", golden_kafka.partitions())
 def test_indexes_are_made_as_kafka_makes_them(name: str, tmp_path: Path) -> None:
     partition = GoldenPartition(name)
@@ -40,7 +46,9 @@ def test_indexes_are_made_as_kafka_makes_them(name: str, tmp_path: Path) -> None
         (tmp_path / log.name).write_bytes(log.read_bytes())
     producers, epochs = ProducerState(), LeaderEpochs()
     for log, truth in zip(partition.logs, partition.truth("recover.json"), strict=True):
-        segment = OwnedSegment(tmp_path, int(log.stem), settings(partition.index_interval))
+        segment = OwnedSegment(
+            LocalOwnedDirectory(tmp_path), "", int(log.stem), settings(partition.index_interval)
+        )
         cut = segment.recover(producers, epochs)
         assert (truth["truncatedBytes"], truth["validBytes"]) == (cut, segment.size)
         segment.close()
@@ -60,7 +68,12 @@ def test_indexes_of_versions_0_and_1(name: str, tmp_path: Path) -> None:
     source = golden_kafka.legacy(name)
     [log] = source.glob("*.log")
     (tmp_path / log.name).write_bytes(log.read_bytes())
-    segment = OwnedSegment(tmp_path, int(log.stem), settings(golden_kafka.LEGACY_INDEX_INTERVAL))
+    segment = OwnedSegment(
+        LocalOwnedDirectory(tmp_path),
+        "",
+        int(log.stem),
+        settings(golden_kafka.LEGACY_INDEX_INTERVAL),
+    )
     assert segment.recover(ProducerState(), LeaderEpochs()) == 0
     segment.close()
     for suffix in (".index", ".timeindex"):
@@ -89,7 +102,7 @@ def digest(path: Path) -> str:
 
 def recovered(log: Path, interval: int) -> dict[str, Any]:
     size = log.stat().st_size
-    segment = OwnedSegment(log.parent, int(log.stem), settings(interval))
+    segment = opened(log, log.parent, interval)
     try:
         cut = segment.recover(ProducerState(), LeaderEpochs())
     except StoreError:

@@ -14,6 +14,7 @@ from mqlake.kafka.producer_state import ProducerState
 from mqlake.kafka.segment import LogSegment
 from mqlake.kafka.settings import LogSettings
 from mqlake.storage.local import LocalDirectory
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
 
@@ -24,8 +25,11 @@ class Clock:
     def __init__(self) -> None:
         self.now = 1_000_000
 
-    def __call__(self) -> int:
+    def milliseconds(self) -> int:
         return self.now
+
+    def monotonic(self) -> float:
+        return self.now / 1000
 
 
 def batch(first: int, count: int = 2, timestamp: int = 500, size: int = 20) -> bytes:
@@ -35,7 +39,7 @@ def batch(first: int, count: int = 2, timestamp: int = 500, size: int = 20) -> b
 
 
 def filled(path: Path, settings: LogSettings = SMALL) -> OwnedSegment:
-    segment = OwnedSegment(path, 100, settings)
+    segment = OwnedSegment(LocalOwnedDirectory(path), "", 100, settings)
     for number in range(10):
         segment.append(batch(100 + 2 * number, timestamp=500 + 10 * number))
     return segment
@@ -47,7 +51,7 @@ def test_appending_indexes_as_kafka_does(name: str, tmp_path: Path) -> None:
     settings = LogSettings(index_interval_bytes=partition.index_interval)
     for log, truth in zip(partition.logs, partition.truth("batches.json"), strict=True):
         data = log.read_bytes()
-        segment = OwnedSegment(tmp_path, int(log.stem), settings)
+        segment = OwnedSegment(LocalOwnedDirectory(tmp_path), "", int(log.stem), settings)
         for item in truth["batches"]:
             segment.append(data[item["position"] : item["position"] + item["sizeInBytes"]])
         segment.close()
@@ -81,7 +85,7 @@ def test_truncation_drops_the_batch_that_holds_the_offset(tmp_path: Path) -> Non
     assert segment.next_offset() == 112
     segment.close()
 
-    recovered = OwnedSegment(tmp_path, 100, SMALL)
+    recovered = OwnedSegment(LocalOwnedDirectory(tmp_path), "", 100, SMALL)
     assert recovered.largest_timestamp() == 1000
     assert recovered.recover(ProducerState(), LeaderEpochs()) == 0
     recovered.close()
@@ -108,7 +112,7 @@ def test_a_torn_tail_is_cut(tmp_path: Path) -> None:
     segment.close()
     log = tmp_path / "00000000000000000100.log"
     log.write_bytes(log.read_bytes() + batch(120)[:50])
-    segment = OwnedSegment(tmp_path, 100, SMALL)
+    segment = OwnedSegment(LocalOwnedDirectory(tmp_path), "", 100, SMALL)
     assert segment.recover(ProducerState(), LeaderEpochs()) == 50
     assert size == segment.size
     segment.close()
@@ -132,7 +136,9 @@ def test_rolling_by_time_of_the_first_batch(tmp_path: Path) -> None:
 
 def test_rolling_by_the_clock_where_there_are_no_times(tmp_path: Path) -> None:
     clock = Clock()
-    segment = OwnedSegment(tmp_path, 0, LogSettings(segment_ms=1000), clock)
+    segment = OwnedSegment(
+        LocalOwnedDirectory(tmp_path), "", 0, LogSettings(segment_ms=1000), clock
+    )
     clock.now += 5000
     # An empty segment does not roll for its age.
     assert not segment.should_roll(10, -1, 0)
@@ -145,7 +151,7 @@ def test_rolling_by_the_clock_where_there_are_no_times(tmp_path: Path) -> None:
 
 def test_rolling_when_an_index_is_full(tmp_path: Path) -> None:
     settings = LogSettings(index_interval_bytes=0, segment_index_bytes=24)
-    segment = OwnedSegment(tmp_path, 0, settings)
+    segment = OwnedSegment(LocalOwnedDirectory(tmp_path), "", 0, settings)
     segment.append(batch(0))
     assert not segment.should_roll(10, 0, 2)
     segment.append(batch(2, timestamp=600))
@@ -196,7 +202,7 @@ def test_a_log_larger_than_positions_can_say(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 31)
     with pytest.raises(StoreError, match="2147483647 at most"):
-        OwnedSegment(tmp_path, 0, SMALL)
+        OwnedSegment(LocalOwnedDirectory(tmp_path), "", 0, SMALL)
 
 
 def test_a_segment_without_a_log(tmp_path: Path) -> None:

@@ -202,6 +202,17 @@ def test_messages_go_on_where_they_ended(killed: Path) -> None:
     assert require_whole(killed, SMALL) == 400
 
 
+def test_a_queue_whose_file_was_never_made_begins_at_0(killed: Path) -> None:
+    """Only its directory is there: power was lost before it got its first entry."""
+    (killed / "consumequeue" / "new" / "0").mkdir(parents=True)
+
+    with BlockingMessageStore.open(killed, SMALL) as store:
+        result = store.put(Message("new", b"first"))
+
+    assert result.queue_offset == 0
+    assert require_whole(killed, SMALL) == 301
+
+
 def _drop(path: Path, name: str) -> None:
     shutil.rmtree(path / name) if (path / name).is_dir() else (path / name).unlink()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from mqlake.admin.admin import Admin
 from mqlake.admin.topics import status
@@ -22,6 +21,7 @@ from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, Pul
 from mqlake.protocol.headers.query import QueryMessageHeader, ViewMessageHeader
 from mqlake.protocol.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
 from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.storage.clock import SystemClock
 
 _GROUP = "TOOLS_CONSUMER"
 _PRODUCERS = "TOOLS_PRODUCER"
@@ -230,7 +230,7 @@ async def send(
         default_topic_queue_nums=4,
         queue_id=queue_id,
         sys_flag=0,
-        born_timestamp=time.time_ns() // 1_000_000,
+        born_timestamp=SystemClock().milliseconds(),
         flag=0,
         properties=encode_pairs(pairs).decode(),
         reconsume_times=0,

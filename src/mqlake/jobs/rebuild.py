@@ -28,8 +28,9 @@ from mqlake.jobs.splits import plan, spans
 from mqlake.jobs.stage_index import IndexPart, build_index
 from mqlake.jobs.stage_queues import QueueJob, QueuePart
 from mqlake.jobs.swap import Exchange, require_empty
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
-from mqlake.storage.owner_lock import OwnerLock
+from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.store.log.segments import CommitLog
 
 _BLANKS_ALLOWED = 1 << 20
@@ -116,28 +117,34 @@ def rebuild(
             out = out.absolute()
             require_empty(out)
         target = source.directory.root if out is None else out
-        with OwnerLock(target) if out is None else nullcontext():
-            exchange = Exchange(target)
+        directory = LocalOwnedDirectory(target)
+        with directory.own(LOCK_NAME) if out is None else nullcontext():
+            exchange = Exchange(directory)
             exchange.begin()
             try:
-                report = _build(engine, source, settings, exchange, tasks)
+                report = _build(engine, source, settings, directory, tasks)
                 exchange.commit()
             except BaseException:
-                exchange.discard()
+                exchange.give_up()
                 raise
     return report
 
 
 def _build(
-    engine: Engine, source: Source, settings: Settings, exchange: Exchange, tasks: int | None
+    engine: Engine,
+    source: Source,
+    settings: Settings,
+    directory: LocalOwnedDirectory,
+    tasks: int | None,
 ) -> RebuildReport:
-    keys = exchange.work / "keys"
+    new, work = directory.root / Exchange.new, directory.root / Exchange.work
+    keys = work / "keys"
     keys.mkdir()
     covered = spans(source.log)
     template = QueueJob(
         source.path,
         (),
-        str(exchange.new),
+        str(new),
         str(keys),
         settings.queue_file_size,
         settings.dialect,
@@ -146,24 +153,24 @@ def _build(
     )
     outcome = run_passes(engine, source, plan(covered, engine.parallelism, tasks), template)
     parts = outcome.parts
-    blanks = _fill(exchange.new, settings.queue_file_size, outcome)
+    blanks = _fill(new, settings.queue_file_size, outcome)
     rebuilt = queue_offsets(parts)
-    in_place = exchange.target == source.directory.root
-    carried = carry_over(source, exchange.new, rebuilt) if in_place else 0
-    (exchange.new / "consumequeue").mkdir(exist_ok=True)
+    in_place = directory.root == source.directory.root
+    carried = carry_over(source, new, rebuilt) if in_place else 0
+    (new / "consumequeue").mkdir(exist_ok=True)
     with ThreadPoolExecutor(1) as beside:
         # The disk works on the queues while the processor does on the index.
-        syncing = beside.submit(_sync_tree, exchange.new / "consumequeue")
-        indexes = _index(engine, parts, exchange, settings)
+        syncing = beside.submit(_sync_tree, new / "consumequeue")
+        indexes = _index(engine, parts, work / "index", new / "index", settings)
         syncing.result()
     stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
-    (exchange.new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
-    fsync_file(exchange.new / "checkpoint")
-    fsync_directory(exchange.new / "index")
+    (new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
+    fsync_file(new / "checkpoint")
+    fsync_directory(new / "index")
     last_record = max((part.last_record for part in parts), default=-1)
     return RebuildReport(
         store=source.path,
-        output=str(exchange.target),
+        output=str(directory.root),
         settings=settings,
         log_end=outcome.log_end,
         bytes_scanned=sum(span.data_end - span.base for span in covered),
@@ -213,9 +220,12 @@ def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
 
 
 def _index(
-    engine: Engine, parts: Sequence[QueuePart], exchange: Exchange, settings: Settings
+    engine: Engine,
+    parts: Sequence[QueuePart],
+    scratch: Path,
+    target: Path,
+    settings: Settings,
 ) -> list[IndexPart]:
-    scratch, target = exchange.work / "index", exchange.new / "index"
     scratch.mkdir()
     target.mkdir()
     last_record = max((part.last_record for part in parts), default=-1)

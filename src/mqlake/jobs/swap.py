@@ -7,17 +7,19 @@ Everything happens inside of the target directory, below `.mqlake-rebuild/`:
     ready  an empty file, made when new/ is complete and on the disk
 
 Without `ready`, new/ is the remains of a job that was killed: it is removed. With `ready`, an
-exchange was interrupted: `begin` finishes it, as it would have gone on. Each step is one rename.
+exchange was interrupted: `begin` finishes it, as it would have gone on. A directory is exchanged by
+two renames; a file is replaced.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
-from mqlake.errors import JobError
-from mqlake.storage.local_write import fsync_directory, fsync_file, rename_durably
+from mqlake.errors import DiskError, JobError
+from mqlake.storage.durable import create_file, parent, remove_tree, replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.read_file import read_file
 
 SCRATCH = ".mqlake-rebuild"
 PARTS = ("consumequeue", "index", "checkpoint")
@@ -27,65 +29,88 @@ _READY = "ready"
 
 
 class Exchange:
-    """The scratch directory of one rebuild into `target`."""
+    """The scratch directory of one rebuild into a directory.
 
-    def __init__(self, target: Path) -> None:
-        self.target = target
-        self._scratch = target / SCRATCH
+    Attributes:
+        new: where the job builds the parts; a path in the directory, as are the others.
+        work: where the job keeps what it does not hand over.
+    """
 
-    @property
-    def new(self) -> Path:
-        """Where the job builds the parts."""
-        return self._scratch / "new"
+    new = f"{SCRATCH}/new"
+    work = f"{SCRATCH}/work"
+    _ready = f"{SCRATCH}/{_READY}"
+    _old = f"{SCRATCH}/old"
 
-    @property
-    def work(self) -> Path:
-        """Where the job keeps what it does not hand over."""
-        return self._scratch / "work"
+    def __init__(self, directory: OwnedDirectory) -> None:
+        self._directory = directory
 
     def begin(self) -> None:
-        """Finish what an interrupted rebuild left, and make empty `new` and `work` directories."""
-        if (self._scratch / _READY).exists():
+        """Finish what an interrupted rebuild left, and make empty `new` and `work` directories.
+
+        Raises:
+            DiskError: the system refused it; the next rebuild tries again.
+        """
+        if self._directory.exists(self._ready):
             self._exchange()
-        self.discard()
-        self.new.mkdir(parents=True)
-        self.work.mkdir()
+        self._discard()
+        for path in (SCRATCH, self.new, self.work):
+            self._directory.make_directory(path)
 
     def commit(self) -> None:
-        """Exchange old parts for new ones. The files below `new` are on the disk already."""
-        for part in PARTS:
-            if not (self.new / part).exists():
-                raise JobError(f"{self.new / part}: the rebuild has not made this part")
-        fsync_directory(self.new)
-        ready = self._scratch / _READY
-        ready.touch()
-        fsync_file(ready)
-        fsync_directory(self._scratch)
-        fsync_directory(self.target)
-        self._exchange()
-        self.discard()
+        """Exchange old parts for new ones. The files below `new` are on the disk already.
 
-    def discard(self) -> None:
-        """Remove the scratch directory with all that is in it."""
-        # `ready` goes first: what is left behind it, were this interrupted, is only rubbish.
-        (self._scratch / _READY).unlink(missing_ok=True)
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        if self._scratch.exists():
-            raise JobError(f"{self._scratch}: cannot be removed; remove it by hand")
+        Raises:
+            JobError: a part is missing; the old ones are in their place.
+            DiskError: the system refused it. If some parts were exchanged already, the next rebuild
+                exchanges the others.
+        """
+        for part in PARTS:
+            path = f"{self.new}/{part}"
+            if not self._directory.exists(path):
+                where = self._directory.describe(path)
+                raise JobError(f"{where}: the rebuild has not made this part")
+        for path in (self.new, SCRATCH, ""):
+            self._directory.sync_directory(path)
+        create_file(self._directory, self._ready, 0).close()
+        self._exchange()
+        self._discard()
+
+    def give_up(self) -> None:
+        """Remove what was built, unless parts of it may be in their place already."""
+        if not self._directory.exists(self._ready):
+            self._discard()
+
+    def _discard(self) -> None:
+        # `ready` goes first, and for certain: what is left behind it is only rubbish.
+        if self._directory.exists(self._ready):
+            self._directory.remove(self._ready)
+            self._directory.sync_directory(SCRATCH)
+        remove_tree(self._directory, SCRATCH)
 
     def _exchange(self) -> None:
-        old = self._scratch / "old"
-        old.mkdir(exist_ok=True)
+        directory = self._directory
+        directory.make_directory(self._old)
+        directory.sync_directory(SCRATCH)
         for part in PARTS:
-            new, target, aside = self.new / part, self.target / part, old / part
-            if not os.path.lexists(new):
+            new, aside = f"{self.new}/{part}", f"{self._old}/{part}"
+            if not directory.exists(new):
                 continue
-            if os.path.lexists(target):
-                if os.path.lexists(aside):
+            if not directory.is_directory(new):
+                # Replaced in its own directory: there is no moment without the file.
+                replace_file(directory, part, read_file(directory, new) or b"")
+                directory.remove(new)
+                continue
+            if directory.exists(part):
+                if directory.exists(aside):
                     # Both are old: someone has made the part anew since the interruption.
                     continue
-                rename_durably(target, aside)
-            rename_durably(new, target)
+                self._move(part, aside)
+            self._move(new, part)
+
+    def _move(self, source: str, target: str) -> None:
+        self._directory.replace(source, target)
+        self._directory.sync_directory(parent(target))
+        self._directory.sync_directory(parent(source))
 
 
 def require_empty(directory: Path, besides: str = SCRATCH) -> None:
@@ -95,8 +120,10 @@ def require_empty(directory: Path, besides: str = SCRATCH) -> None:
         JobError: it holds something else, or is no directory.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        LocalOwnedDirectory.make(directory)
         names = sorted(path.name for path in directory.iterdir())
+    except DiskError as error:
+        raise JobError(str(error)) from error
     except OSError as error:
         raise JobError(f"{directory}: {error.strerror}") from error
     others = [name for name in names if name != besides]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from mmap import mmap
-from pathlib import Path
 from typing import ClassVar, Generic, Self, TypeVar
 
 from mqlake.errors import StoreError
 from mqlake.kafka.errors import CorruptIndexError, FullIndexError, OffsetOverflowError
 from mqlake.kafka.mapped_file import MappedFile
+from mqlake.storage.durable import base_name
+from mqlake.storage.protocol import OwnedDirectory
 
 Entry = TypeVar("Entry", bound=tuple[int, int])
 
@@ -48,10 +48,10 @@ class Index(ABC, Generic[Entry]):
             self.entries = self._length // self.entry_size
 
     @classmethod
-    def own(cls, path: Path, base_offset: int, max_bytes: int) -> Self:
+    def own(cls, directory: OwnedDirectory, path: str, base_offset: int, max_bytes: int) -> Self:
         """Open the file of a segment that this process owns, of `max_bytes` if it is new."""
         rounded = max_bytes - max_bytes % cls.entry_size
-        index = cls(MappedFile(path, rounded), base_offset, path.name)
+        index = cls(MappedFile(directory, path, rounded), base_offset, base_name(path))
         index._max_bytes = rounded
         return index
 
@@ -119,7 +119,7 @@ class Index(ABC, Generic[Entry]):
             self._file.close()
 
     @property
-    def _buffer(self) -> bytes | bytearray | mmap:
+    def _buffer(self) -> bytes | memoryview:
         return self._data if self._file is None else self._file.buffer
 
     def _slot(self, field: int, target: int) -> int:
@@ -132,7 +132,7 @@ class Index(ABC, Generic[Entry]):
         if self.entries >= self.max_entries:
             raise FullIndexError(f"{self.name}: full with {self.entries} entries")
         at = self.entries * self.entry_size
-        self._file.buffer[at : at + len(data)] = data
+        self._file.write(at, data)
         self.entries += 1
         self._last = entry
 
@@ -166,8 +166,10 @@ class Index(ABC, Generic[Entry]):
     def _resize(self, size: int) -> None:
         if self._file is None:
             raise StoreError(f"{self.name}: opened for reading only")
-        self._file.resize(size)
-        self._length = size
+        try:
+            self._file.resize(size)
+        finally:
+            self._length = self._file.size
 
     def _written_entries(self) -> int:
         """Count the entries before the zeros that a file has while it is written.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from mqlake.errors import StoreError
-from mqlake.storage.protocol import Buffer
+from mqlake.storage.protocol import Buffer, OwnedDirectory
 
 _MAX_SIZE = 0x7FFFFFFF
 
@@ -16,23 +14,25 @@ class OwnedFile:
     """A `.log` or `.txnindex` file being written; a `ReadableFile` of what was written so far.
 
     Attributes:
-        path: where it is.
+        name: for messages.
 
     Raises:
+        DiskError: the system refused it.
         StoreError: more than 2^31 - 1 bytes, which positions in indexes cannot express.
     """
 
-    def __init__(self, path: Path, *, preallocate: int = 0) -> None:
-        self.path = path
-        is_new = not path.exists()
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._size = os.fstat(self._descriptor).st_size
-        if is_new and preallocate:
-            os.truncate(self._descriptor, preallocate)
-            self._size = 0
+    def __init__(self, directory: OwnedDirectory, path: str, *, preallocate: int = 0) -> None:
+        self.name = directory.describe(path)
+        self._directory, self._path = directory, path
+        is_new = not directory.exists(path)
+        if is_new:
+            self._file = directory.create(path, preallocate)
+        else:
+            self._file = directory.open_writable(path)
+        self._size = 0 if is_new else self._file.size
         if self._size > _MAX_SIZE:
-            os.close(self._descriptor)
-            raise StoreError(f"{path}: {self._size} bytes, a segment has {_MAX_SIZE} at most")
+            self._file.close()
+            raise StoreError(f"{self.name}: {self._size} bytes, a segment has {_MAX_SIZE} at most")
 
     @property
     def size(self) -> int:
@@ -41,12 +41,12 @@ class OwnedFile:
 
     def read(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from position `offset`, fewer only at the end."""
-        return os.pread(self._descriptor, max(0, min(length, self._size - offset)), offset)
+        return self._file.read(offset, max(0, min(length, self._size - offset)))
 
     def read_into(self, buffer: Buffer, offset: int) -> int:
         """Fill `buffer` from position `offset`; return the bytes read, fewer only at the end."""
         target = memoryview(buffer).cast("B")[: max(0, self._size - offset)]
-        return os.preadv(self._descriptor, [target], offset)
+        return self._file.read_into(target, offset)
 
     def view(self) -> memoryview:
         """Return the bytes, copied: a mapping must not outlive a cut."""
@@ -61,29 +61,37 @@ class OwnedFile:
         """Write bytes at the end.
 
         Raises:
+            DiskError: the system refused it; the next append overwrites what was written.
             StoreError: the file would grow beyond 2^31 - 1 bytes.
         """
         if len(data) > _MAX_SIZE - self._size:
-            raise StoreError(f"{self.path}: no room for {len(data)} bytes after {self._size}")
-        done = 0
-        while done < len(data):
-            done += os.pwrite(self._descriptor, memoryview(data)[done:], self._size + done)
+            raise StoreError(f"{self.name}: no room for {len(data)} bytes after {self._size}")
+        if room := self._file.size - self._size:
+            self._file.write(self._size, data[:room])
+        if len(data) > room:
+            self._file.append(data[room:])
         self._size += len(data)
 
     def truncate(self, size: int) -> None:
         """Cut the file, and what was preallocated; not where there is nothing to cut."""
         if size > self._size:
-            raise StoreError(f"{self.path}: cannot be cut to {size} bytes, has {self._size}")
-        if size < os.fstat(self._descriptor).st_size:
-            os.truncate(self._descriptor, size)
+            raise StoreError(f"{self.name}: cannot be cut to {size} bytes, has {self._size}")
+        if size < self._directory.size(self._path):
+            self._file.close()
+            try:
+                self._directory.truncate(self._path, size)
+            finally:
+                self._file = self._directory.open_writable(self._path)
         self._size = size
 
     def flush(self) -> None:
-        """Return once the bytes are on the disk."""
-        os.fsync(self._descriptor)
+        """Return once the bytes are on the disk.
+
+        Raises:
+            SyncError: the disk failed.
+        """
+        self._file.sync()
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._file.close()

@@ -18,10 +18,12 @@ from mqlake.formats.kafka.file_name import (
 )
 from mqlake.kafka.log_directory import LogDirectory
 from mqlake.kafka.owned_partition import OwnedPartition
-from mqlake.kafka.settings import Clock, LogSettings, system_clock
-from mqlake.storage.local import LocalDirectory
-from mqlake.storage.local_write import fsync_directory, fsync_file, rename_durably
-from mqlake.storage.owner_lock import OwnerLock
+from mqlake.kafka.settings import LogSettings
+from mqlake.storage.clock import Clock
+from mqlake.storage.durable import replace_file
+from mqlake.storage.fork_guard import ForkGuard
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import OwnedDirectory
 
 _UNKNOWN_BROKER_EPOCH = -1
 
@@ -34,49 +36,69 @@ class OwnedLogDirectory:
     A child that is forked inside of the block may not use it, and leaves it without a change.
 
     Attributes:
-        root: where it is.
         is_clean: whether it was stopped in good order before.
     """
 
     def __init__(
-        self, root: Path, *, clock: Clock = system_clock, recover_all: bool = False
+        self,
+        place: Path | OwnedDirectory,
+        *,
+        clock: Clock | None = None,
+        recover_all: bool = False,
     ) -> None:
-        """Name a directory; it is made with the block if it is not there.
+        """Name a directory; entering the block creates it if it is missing.
 
         `recover_all` trusts neither the mark of a clean stop nor the recovery points.
         """
-        self.root = root
+        self._place = place
         self.is_clean = True
         self._clock = clock
         self._recover_all = recover_all
         self._partitions: dict[tuple[str, int], OwnedPartition] = {}
 
     def __enter__(self) -> Self:
-        self.root.mkdir(parents=True, exist_ok=True)
-        self._lock = OwnerLock(self.root, LOCK)
+        place = self._place
+        directory = LocalOwnedDirectory.make(place) if isinstance(place, Path) else place
+        self._directory = directory
+        self._lock = directory.own(LOCK)
         self._lock.__enter__()
-        before = LogDirectory(LocalDirectory(self.root))
+        try:
+            self._guard = ForkGuard(directory.describe())
+            self._begin()
+        except BaseException:
+            self._lock.__exit__(None, None, None)
+            raise
+        return self
+
+    def _begin(self) -> None:
+        before = LogDirectory(self._directory)
         self.is_clean = not self._recover_all and (before.is_clean or not before.partitions())
         self._starts = before.checkpoint(checkpoint_file.LOG_START_OFFSETS)
         self._points = {}
         if not self._recover_all:
             self._points = before.checkpoint(checkpoint_file.RECOVERY_POINTS)
         self._marks = before.checkpoint(checkpoint_file.HIGH_WATERMARKS)
-        (self.root / CLEAN_SHUTDOWN).unlink(missing_ok=True)
-        fsync_directory(self.root)
-        return self
+        self._directory.remove(CLEAN_SHUTDOWN)
+        self._directory.sync_directory("")
 
     def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         if kind is None:
-            self._lock.check()
+            self._guard.check()
         try:
             if kind is None:
                 self._close()
-            elif not self._lock.is_child:
-                for partition in self._partitions.values():
-                    partition.abandon()
+            else:
+                self._abandon()
+        except BaseException:
+            self._abandon()
+            raise
         finally:
-            self._lock.__exit__(kind, *failure)
+            self._lock.__exit__(None, None, None)
+
+    def _abandon(self) -> None:
+        if not self._guard.is_child:
+            for partition in self._partitions.values():
+                partition.abandon()
 
     def partition(
         self, topic: str, partition: int, settings: LogSettings | None = None
@@ -87,14 +109,16 @@ class OwnedLogDirectory:
             StoreError: no name for a topic, a file that cannot be opened or written, or a process
                 that was forked inside of the block.
         """
-        self._lock.check()
+        self._guard.check()
         key = (topic, partition)
         if not is_topic(topic) or not 0 <= partition < 1 << 31:
-            raise StoreError(f"{self.root}: no partition {partition} of a topic {topic[:300]!r}")
+            where = self._directory.describe()
+            raise StoreError(f"{where}: no partition {partition} of a topic {topic[:300]!r}")
         if key not in self._partitions:
             self._partitions[key] = OwnedPartition(
-                self.root / partition_name(topic, partition),
+                self._directory,
                 settings,
+                path=partition_name(topic, partition),
                 clock=self._clock,
                 is_clean=self.is_clean,
                 recovery_point=self._points.get(key, 0),
@@ -116,7 +140,7 @@ class OwnedLogDirectory:
         opened = set(self._partitions)
         named = {
             (name.topic, name.partition)
-            for name in LogDirectory(LocalDirectory(self.root)).partitions()
+            for name in LogDirectory(self._directory).partitions()
             if name.topic != METADATA_TOPIC
         }
         if self.is_clean or named <= opened:
@@ -124,7 +148,4 @@ class OwnedLogDirectory:
             self._write(CLEAN_SHUTDOWN, msgspec.json.encode(mark))
 
     def _write(self, name: str, data: bytes) -> None:
-        scratch = self.root / f"{name}.tmp"
-        scratch.write_bytes(data)
-        fsync_file(scratch)
-        rename_durably(scratch, self.root / name)
+        replace_file(self._directory, name, data)

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from mqlake.errors import FormatError
-from mqlake.formats.kafka import checkpoint_file, producer_snapshot, record_batch, versions
+from mqlake.errors import FormatError, MqlakeError, SyncError
+from mqlake.formats.kafka import checkpoint_file, record_batch, versions
 from mqlake.formats.kafka.batch import MAGIC_V2, Batch
 from mqlake.formats.kafka.compression import Compression
-from mqlake.formats.kafka.file_name import Kind, State, file_name
+from mqlake.formats.kafka.file_name import Kind
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.kafka.batch_walk import BatchWalk
 from mqlake.kafka.errors import CorruptIndexError, InvalidOffsetError
 from mqlake.kafka.leader_epochs import LeaderEpochs
 from mqlake.kafka.owned_segment import OwnedSegment
+from mqlake.kafka.partition_files import PartitionFiles
 from mqlake.kafka.producer_state import ProducerState
 from mqlake.kafka.segment import LogSegment
-from mqlake.kafka.segment_files import sort_files
-from mqlake.kafka.settings import Clock, LogSettings, system_clock
+from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.transactions import Replay
+from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.fork_guard import ForkGuard
-from mqlake.storage.local import LocalDirectory
-from mqlake.storage.local_write import fsync_directory, fsync_file, rename_durably
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.memory import MemoryFile
+from mqlake.storage.protocol import OwnedDirectory
 
 
 class OwnedPartition:
     """A log that grows at its end, in segments. Not safe for use by several threads.
 
+    A sync that failed is final: from then on everything but `abandon` raises its error.
+
     Attributes:
-        path: of its directory.
+        name: of its directory, for messages.
         segments: ascending; the last one is active.
         log_start_offset: nothing before it is shown.
         log_end_offset: what the next record gets.
@@ -41,33 +45,37 @@ class OwnedPartition:
 
     def __init__(
         self,
-        path: Path,
+        place: Path | OwnedDirectory,
         settings: LogSettings | None = None,
         *,
-        clock: Clock = system_clock,
+        path: str = "",
+        clock: Clock | None = None,
         is_clean: bool = True,
         recovery_point: int = 0,
         log_start_offset: int = 0,
     ) -> None:
-        """Open a partition as Kafka does when it starts; a directory that is not there is made.
+        """Open the partition in a directory, or in `path` in it, as Kafka does when it starts.
 
-        Segments from the one of `recovery_point` on are recovered unless the partition `is_clean`:
-        the log is cut after its last good batch, and segments after a cut go.
+        The directory is created if it is missing. Segments from the one of `recovery_point` on are
+        recovered unless the partition `is_clean`: the log is cut after its last good batch, and
+        segments after a cut are removed.
 
         Raises:
+            DiskError: the system refused it; what can be read stays as it is.
             OffsetOverflowError: a segment whose offsets are too far from its base; Kafka would
                 split it.
             StoreError: a file that cannot be opened or written.
         """
-        self.path = path
+        directory = LocalOwnedDirectory.make(place) if isinstance(place, Path) else place
+        self._files = PartitionFiles(directory, path)
+        self.name = self._files.name
         self._settings = settings or LogSettings()
-        self._clock = clock
+        self._clock = clock or SystemClock()
         self.log_start_offset = log_start_offset
         self.cut = 0
         self.removed: list[int] = []
-        self._fork_guard = ForkGuard(path)
-        path.mkdir(parents=True, exist_ok=True)
-        self._epochs = LeaderEpochs(self._read_epochs())
+        self._fork_guard = ForkGuard(self.name)
+        self._epochs = LeaderEpochs(self._files.read_epochs())
         self.segments: list[OwnedSegment] = []
         try:
             self._load(is_clean, recovery_point)
@@ -112,10 +120,12 @@ class OwnedPartition:
         Raises:
             FormatError: no whole and good batches; nothing was written.
             InvalidOffsetError: an offset that is there already; nothing was written.
-            TransactionStateError: a plain batch in the middle of its producer's transaction.
+            TransactionStateError: a plain batch in the middle of its producer's transaction;
+                nothing stays in the log.
+            DiskError: the system refused it; nothing stays in the log.
             StoreError: this process is a child, forked since the partition was opened.
         """
-        self._fork_guard.check()
+        self._check()
         batches = self._checked(data)
         first, last = batches[0], batches[-1]
         newest = max(batch.max_timestamp for batch in batches)
@@ -124,53 +134,85 @@ class OwnedPartition:
             known = versions.knows_first_offset(first)
             self.roll(first.base_offset if known else self.log_end_offset)
         start = self.active.size
-        self.active.append(data)
-        for batch in batches:
-            self._take_in(batch._replace(position=start + batch.position))
+        try:
+            self.active.add(data, batches)
+            for batch in batches:
+                self._take_in(batch._replace(position=start + batch.position))
+        except MqlakeError as error:
+            self._take_back(error)
+            raise
         self.log_end_offset = last.next_offset
 
     def roll(self, base_offset: int | None = None) -> None:
-        """Begin a new segment at the log's end or above, unless the active one is empty there."""
-        self._fork_guard.check()
+        """Begin a new segment at the log's end or above, unless the active one is empty there.
+
+        Returns once all of the log before it is on the disk.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self._check()
         base = max(base_offset or 0, self.log_end_offset)
         if self.active.base_offset == base and not self.active.size:
             return
         self.active.deactivate()
         self._snapshot()
         self.flush()
-        self.segments.append(self._open(base))
-        fsync_directory(self.path)
+        segment = self._open(base)
+        try:
+            self._files.sync_names()
+        except BaseException:
+            segment.abandon()
+            raise
+        self.segments.append(segment)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything from an offset on; the batch that holds it goes as a whole."""
-        self._fork_guard.check()
+        """Cut off everything from an offset on; the batch that holds it goes as a whole.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self._check()
         if offset >= self.log_end_offset:
             return
         while len(self.segments) > 1 and self.active.base_offset >= offset:
-            self._remove(self.segments.pop())
+            self._remove_last()
         self.active.truncate_to(offset)
         self.log_end_offset = max(self.active.next_offset(), self.active.base_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self._epochs.truncate_to(self.log_end_offset)
-        self._remove_snapshots_above(self.log_end_offset)
+        self._files.remove_snapshots_above(self.log_end_offset)
         self._producers = self._producers_at(self.log_end_offset, self.segments)
-        self._write_epochs()
+        self._files.write_epochs(self._epochs.entries)
 
     def flush(self) -> None:
-        """Return once everything is on the disk."""
-        self._fork_guard.check()
-        for segment in self.segments:
-            if segment.base_offset >= self.recovery_point or segment is self.active:
-                segment.flush()
+        """Return once everything is on the disk.
+
+        Raises:
+            SyncError: the disk failed.
+        """
+        self._check()
+        with self._files.syncing():
+            for segment in self.segments:
+                if not segment.is_flushed:
+                    segment.flush()
         self.recovery_point = self.log_end_offset
 
     def close(self) -> None:
-        """Finish the segments, write a producer snapshot and let go of the files."""
+        """Finish the segments, write a producer snapshot and let go of the files.
+
+        Returns once everything is on the disk.
+
+        Raises:
+            DiskError: the system refused it; the files stay open.
+        """
+        self._check()
+        self.active.deactivate()
         self.flush()
         self._snapshot()
-        self._write_epochs()
+        self._files.write_epochs(self._epochs.entries)
         for segment in self.segments:
-            segment.close()
+            segment.abandon()
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would."""
@@ -179,10 +221,10 @@ class OwnedPartition:
             segment.abandon()
 
     def _load(self, is_clean: bool, recovery_point: int) -> None:
-        bases = self._put_in_place()
+        bases = self._files.put_in_place()
         for base in bases:
-            has_index = self._place(base, Kind.OFFSET_INDEX).exists()
-            has_times = self._place(base, Kind.TIME_INDEX).exists()
+            has_index = self._files.has(base, Kind.OFFSET_INDEX)
+            has_times = self._files.has(base, Kind.TIME_INDEX)
             segment = self._open(base)
             self.segments.append(segment)
             if not has_times:
@@ -198,7 +240,7 @@ class OwnedPartition:
         end = self.segments[-1].next_offset() if self.segments else self.log_start_offset
         if end < self.log_start_offset:
             while self.segments:
-                self._remove(self.segments.pop())
+                self._remove_last()
             end = self.log_start_offset
             self._epochs = LeaderEpochs()
         if not self.segments:
@@ -207,28 +249,12 @@ class OwnedPartition:
         self.log_end_offset = max(end, self.active.base_offset)
         self.recovery_point = self.log_end_offset if is_clean else min(recovery_point, end)
         self._epochs.truncate_to(self.log_end_offset)
-        self._remove_snapshots_above(self.log_end_offset)
+        self._files.remove_snapshots_above(self.log_end_offset)
+        self._files.sync_names()
         self._producers = self._producers_at(self.log_end_offset, self.segments)
         self.active.activate()
         if not is_clean:
-            self._write_epochs()
-
-    def _put_in_place(self) -> list[int]:
-        directory = LocalDirectory(self.path)
-
-        def end_of_swap(base: int) -> int:
-            segment = LogSegment.read(directory, "", base, State.SWAP)
-            try:
-                return segment.next_offset()
-            finally:
-                segment.close()
-
-        files = sort_files(directory.names(""), end_of_swap)
-        for name in files.removable:
-            (self.path / name).unlink(missing_ok=True)
-        for name in files.swapped:
-            rename_durably(self.path / name, self.path / name.removesuffix(State.SWAP))
-        return [base for base, _ in files.segments]
+            self._files.write_epochs(self._epochs.entries)
 
     def _recover_from(self, recovery_point: int) -> None:
         number = max(
@@ -236,28 +262,31 @@ class OwnedPartition:
         )
         while number < len(self.segments):
             segment = self.segments[number]
-            try:
-                cut = self._recover(segment)
-            except (InvalidOffsetError, OSError):
-                cut = segment.truncate_to(segment.base_offset)
             number += 1
-            if cut:
-                self.cut += cut
-                for later in self.segments[number:]:
-                    self._remove(later)
-                    self.removed.append(later.base_offset)
-                del self.segments[number:]
+            try:
+                self.cut += self._recover(segment, partial(self._remove_from, number))
+            except InvalidOffsetError:
+                self._remove_from(number)
+                self.cut += segment.truncate_to(segment.base_offset)
 
-    def _recover(self, segment: OwnedSegment) -> int:
+    def _remove_from(self, number: int) -> None:
+        # Before the log is cut in front of them: later nobody would know of the cut any more.
+        while len(self.segments) > number:
+            self.removed.insert(0, self._remove_last())
+
+    def _recover(
+        self, segment: OwnedSegment, before_cut: Callable[[], object] = lambda: None
+    ) -> int:
         before = [other for other in self.segments if other.base_offset < segment.base_offset]
         producers = self._producers_at(segment.base_offset, before)
-        cut = segment.recover(producers, self._epochs)
-        self._write_snapshot(producers)
+        cut = segment.recover(producers, self._epochs, before_cut)
+        self._files.write_snapshot(producers)
         return cut
 
     def _producers_at(self, offset: int, segments: Sequence[LogSegment]) -> ProducerState:
+        files = self._files
         replay = Replay(
-            self._snapshots(), self._read_snapshot, at_most=offset, start=self.log_start_offset
+            files.snapshots(), files.read_snapshot, at_most=offset, start=self.log_start_offset
         )
         replay.forward(segments, offset)
         return replay.state
@@ -271,7 +300,7 @@ class OwnedPartition:
         for batch in batches:
             if batch.base_offset < following or batch.last_offset < batch.base_offset:
                 raise InvalidOffsetError(
-                    f"{self.path}: a batch of offsets {batch.base_offset} to {batch.last_offset}"
+                    f"{self.name}: a batch of offsets {batch.base_offset} to {batch.last_offset}"
                     f" where {following} is next"
                 )
             following = batch.next_offset
@@ -283,51 +312,43 @@ class OwnedPartition:
         known = len(self._epochs.entries)
         self._epochs.take_in(batch)
         if len(self._epochs.entries) != known:
-            self._write_epochs()
+            self._files.write_epochs(self._epochs.entries)
         aborted = self._producers.update(batch, self.active.log.records)
         if aborted is not None:
             self.active.transaction_index.append(aborted)
 
+    def _take_back(self, error: MqlakeError) -> None:
+        """Remove from the log and from beside it what an append left that failed.
+
+        If that fails, too, there is no telling what the files hold: only a recovery can.
+        """
+        try:
+            self.active.truncate_to(self.log_end_offset)
+            self._epochs.truncate_to(self.log_end_offset)
+            self._producers = self._producers_at(self.log_end_offset, self.segments)
+            self._files.write_epochs(self._epochs.entries)
+        except MqlakeError:
+            reason = f"an append failed and could not be undone ({error}); open it again"
+            self._files.failure = SyncError(f"{self.name}: {reason}")
+
+    def _check(self) -> None:
+        self._fork_guard.check()
+        self._files.check()
+
     def _open(self, base_offset: int) -> OwnedSegment:
-        return OwnedSegment(self.path, base_offset, self._settings, self._clock)
+        files = self._files
+        return OwnedSegment(files.directory, files.path, base_offset, self._settings, self._clock)
 
-    def _remove(self, segment: OwnedSegment) -> None:
+    def _remove_last(self) -> int:
+        """Remove the last segment, and return its base offset once it is certain that it is gone.
+
+        The last one first: what a crash leaves of the log has no hole.
+        """
+        segment = self.segments.pop()
         segment.abandon()
-        for kind in Kind:
-            self._place(segment.base_offset, kind).unlink(missing_ok=True)
-
-    def _place(self, offset: int, kind: Kind) -> Path:
-        return self.path / file_name(offset, kind)
-
-    def _snapshots(self) -> list[int]:
-        names = (path.name for path in self.path.glob(f"*{Kind.SNAPSHOT}"))
-        return sort_files(names, lambda base: base).snapshots
-
-    def _read_snapshot(self, offset: int) -> bytes:
-        return self._place(offset, Kind.SNAPSHOT).read_bytes()
+        self._files.remove_segment(segment.base_offset)
+        return segment.base_offset
 
     def _snapshot(self) -> None:
         self._producers.end_offset = self.log_end_offset
-        self._write_snapshot(self._producers)
-
-    def _write_snapshot(self, producers: ProducerState) -> None:
-        path = self._place(producers.end_offset, Kind.SNAPSHOT)
-        path.write_bytes(producer_snapshot.encode(list(producers.producers.values())))
-        fsync_file(path)
-
-    def _remove_snapshots_above(self, offset: int) -> None:
-        for snapshot in self._snapshots():
-            if snapshot > offset:
-                self._place(snapshot, Kind.SNAPSHOT).unlink()
-
-    def _read_epochs(self) -> list[checkpoint_file.LeaderEpoch]:
-        path = self.path / checkpoint_file.LEADER_EPOCHS
-        data = path.read_bytes() if path.exists() else b""
-        return checkpoint_file.decode_leader_epochs(data)
-
-    def _write_epochs(self) -> None:
-        path = self.path / checkpoint_file.LEADER_EPOCHS
-        scratch = path.with_name(f"{path.name}.tmp")
-        scratch.write_bytes(checkpoint_file.encode_leader_epochs(self._epochs.entries))
-        fsync_file(scratch)
-        rename_durably(scratch, path)
+        self._files.write_snapshot(self._producers)

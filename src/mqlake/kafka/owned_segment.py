@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from mqlake.errors import FormatError
+from mqlake.formats.kafka.batch import Batch
 from mqlake.formats.kafka.crc32c import crc32c
-from mqlake.formats.kafka.file_name import Kind, State, file_name
+from mqlake.formats.kafka.file_name import Kind, file_name
 from mqlake.kafka.batch_walk import BatchWalk
 from mqlake.kafka.errors import OffsetOverflowError
 from mqlake.kafka.index_builder import IndexBuilder
@@ -17,46 +18,51 @@ from mqlake.kafka.owned_file import OwnedFile
 from mqlake.kafka.producer_state import ProducerState
 from mqlake.kafka.recovery import Recovery
 from mqlake.kafka.segment import LogSegment
-from mqlake.kafka.settings import Clock, LogSettings, system_clock
+from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.time_index import TimeIndex
 from mqlake.kafka.transaction_index import TransactionIndex
+from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.memory import MemoryFile
+from mqlake.storage.protocol import OwnedDirectory
 
 
 class OwnedSegment(LogSegment):
     """A segment whose files grow and are cut. Not safe for use by several threads.
 
     Attributes:
-        directory: where its files are.
+        is_flushed: whether nothing was changed since the last flush, or since it was opened.
     """
 
     def __init__(
         self,
-        directory: Path,
+        directory: OwnedDirectory,
+        path: str,
         base_offset: int,
         settings: LogSettings,
-        clock: Clock = system_clock,
-        state: State = State.LIVE,
+        clock: Clock | None = None,
     ) -> None:
-        """Open the files; those that are not there are made.
+        """Open the files in the directory `path`, and create those that are missing.
 
         Raises:
+            DiskError: the system refused it.
             StoreError: the log has more than 2^31 - 1 bytes.
             FormatError: a transaction index of a later version.
         """
-        self.directory = directory
         self._settings = settings
-        self._clock = clock
-        paths = {kind: directory / file_name(base_offset, kind, state) for kind in Kind}
+        self._clock = clock or SystemClock()
+        self.is_flushed = False
+        paths = {kind: f"{path}/{file_name(base_offset, kind)}".lstrip("/") for kind in Kind}
         size = settings.segment_bytes if settings.preallocate else 0
-        self._file = OwnedFile(paths[Kind.LOG], preallocate=size)
-        super().__init__(base_offset, LogFile(self._file, str(paths[Kind.LOG])), _not_read)
+        self._file = OwnedFile(directory, paths[Kind.LOG], preallocate=size)
+        super().__init__(base_offset, LogFile(self._file, self._file.name), _not_read)
         limit = settings.segment_index_bytes
-        self.offset_index = OffsetIndex.own(paths[Kind.OFFSET_INDEX], base_offset, limit)
-        self.time_index = TimeIndex.own(paths[Kind.TIME_INDEX], base_offset, limit)
-        self.transaction_index = TransactionIndex.own(paths[Kind.TRANSACTION_INDEX], base_offset)
+        self.offset_index = OffsetIndex.own(directory, paths[Kind.OFFSET_INDEX], base_offset, limit)
+        self.time_index = TimeIndex.own(directory, paths[Kind.TIME_INDEX], base_offset, limit)
+        self.transaction_index = TransactionIndex.own(
+            directory, paths[Kind.TRANSACTION_INDEX], base_offset
+        )
         self._index = self._new_index()
-        self._created = clock()
+        self._created = self._clock.milliseconds()
         self._first_timestamp: int | None = None
 
     def append(self, data: bytes) -> None:
@@ -73,9 +79,18 @@ class OwnedSegment(LogSegment):
         batches = list(walk)
         if walk.position != len(data):
             raise FormatError(f"byte {walk.position}: {walk.fault or 'a batch is cut off'}")
+        self.add(data, batches)
+
+    def add(self, data: bytes, batches: Sequence[Batch]) -> None:
+        """Add the batches that are in `data`, as `append` does.
+
+        Raises:
+            As `append`, but FormatError.
+        """
         for batch in batches:
             self._check_offset(batch.last_offset)
         start = self.size
+        self.is_flushed = False
         self._file.append(data)
         for batch in batches:
             self._index.add(batch._replace(position=start + batch.position))
@@ -96,10 +111,11 @@ class OwnedSegment(LogSegment):
         )
 
     def deactivate(self) -> None:
-        """Finish the indexes and cut the files: another segment follows.
+        """Finish the indexes and cut the files: another segment follows, or nothing.
 
         Kafka: `onBecomeInactiveSegment`.
         """
+        self.is_flushed = False
         self._index.finish()
         self.offset_index.trim()
         self.time_index.trim()
@@ -113,6 +129,7 @@ class OwnedSegment(LogSegment):
     def truncate_to(self, offset: int) -> int:
         """Cut off the batches from the one on that holds an offset; return the bytes cut off."""
         place = self.translate_offset(offset)
+        self.is_flushed = False
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -121,7 +138,7 @@ class OwnedSegment(LogSegment):
         if place is not None:
             self._file.truncate(place.position)
         if not self.size:
-            self._created = self._clock()
+            self._created = self._clock.milliseconds()
             self._first_timestamp = None
         self._index = self._new_index()
         position = self.offset_index.lookup(self._index.largest.offset).position
@@ -130,17 +147,24 @@ class OwnedSegment(LogSegment):
             self._index.largest = after
         return cut
 
-    def recover(self, producers: ProducerState, epochs: LeaderEpochs) -> int:
+    def recover(
+        self,
+        producers: ProducerState,
+        epochs: LeaderEpochs,
+        before_cut: Callable[[], object] = lambda: None,
+    ) -> int:
         """Make the indexes again, and cut the log after its last good batch.
 
         `producers` and `epochs` are those as of the base offset, and are brought forward. Returns
-        the bytes cut off. Rules: docs/formats/kafka/log_file.md, "Recovery".
+        the bytes cut off; `before_cut` is called if there are any. Rules:
+        docs/formats/kafka/log_file.md, "Recovery".
 
         Raises:
             OffsetOverflowError, InvalidOffsetError, FullIndexError, TransactionStateError: batches
                 that are whole but cannot be in this segment; the indexes are half done.
         """
         crc32c(b"")  # Without its package, fail before anything is changed.
+        self.is_flushed = False
         self.offset_index.reset()
         self.time_index.reset()
         self.transaction_index.reset()
@@ -150,6 +174,8 @@ class OwnedSegment(LogSegment):
         )
         recovery.run()
         cut = self.size - recovery.valid
+        if cut:
+            before_cut()
         self._file.truncate(recovery.valid)
         self.offset_index.trim()
         self._index.finish()
@@ -157,23 +183,24 @@ class OwnedSegment(LogSegment):
         return cut
 
     def flush(self) -> None:
-        """Return once everything is on the disk."""
+        """Return once everything is on the disk.
+
+        Raises:
+            SyncError: the disk failed.
+        """
         self._file.flush()
         self.offset_index.flush()
         self.time_index.flush()
         self.transaction_index.flush()
+        self.is_flushed = True
 
     def close(self) -> None:
         """Finish the indexes, cut the files to what is in them, and let go of them.
 
-        What is to survive a power cut must be flushed before.
+        What is to survive a power cut must be made inactive and flushed before.
         """
-        self._index.finish()
-        self.offset_index.close()
-        self.time_index.close()
-        self._file.truncate(self.size)
-        self._file.close()
-        self.transaction_index.close()
+        self.deactivate()
+        self.abandon()
 
     def abandon(self) -> None:
         """Let go of the files as they are."""
@@ -188,7 +215,7 @@ class OwnedSegment(LogSegment):
             self._first_timestamp = None if first is None else first.max_timestamp
         if self._first_timestamp is not None and self._first_timestamp >= 0:
             return max_timestamp - self._first_timestamp
-        return self._clock() - self._created
+        return self._clock.milliseconds() - self._created
 
     def _check_offset(self, offset: int) -> None:
         if not self.offset_index.can_append(offset):

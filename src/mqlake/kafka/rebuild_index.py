@@ -20,6 +20,7 @@ from mqlake.formats.kafka.file_name import LOCK, Kind, State, file_name
 from mqlake.kafka.index_builder import IndexBuilder
 from mqlake.kafka.leader_epochs import LeaderEpochs
 from mqlake.kafka.offset_index import OffsetIndex
+from mqlake.kafka.partition import Partition
 from mqlake.kafka.place import Place
 from mqlake.kafka.producer_state import ProducerState
 from mqlake.kafka.recovery import Recovery
@@ -27,8 +28,10 @@ from mqlake.kafka.segment import LogSegment
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.time_index import TimeIndex
 from mqlake.kafka.transaction_index import TransactionIndex
-from mqlake.storage.local_write import fsync_file, rename_durably
+from mqlake.storage.durable import parent
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import OwnerLock
+from mqlake.storage.protocol import OwnedDirectory
 
 _INDEXES = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
 
@@ -73,23 +76,43 @@ def rebuild_index(place: Place, settings: LogSettings) -> list[RebuiltSegment]:
         StoreError: a broker runs, or a file that cannot be read or written.
     """
     with owned(place.path), place.open() as partition:
-        segments = partition.segments
-        producers = partition.producers_at(segments[0].base_offset) if segments else None
-        done: list[RebuiltSegment] = []
-        for segment in segments:
-            assert producers is not None
-            if not segment.log.name.endswith(Kind.LOG):
-                raise StoreError(
-                    f"{place.path}: {segment.log.name} is not in its place yet; use recover"
-                )
-            is_active = segment is segments[-1] and place.only is None
-            done.append(_rebuild(place.path, segment, settings, producers, is_active=is_active))
-            segment.close()
-        return done
+        directory = LocalOwnedDirectory(place.path)
+        return rebuild_segments(directory, "", partition, settings, has_active=place.only is None)
+
+
+def rebuild_segments(
+    directory: OwnedDirectory,
+    path: str,
+    partition: Partition,
+    settings: LogSettings,
+    *,
+    has_active: bool = True,
+) -> list[RebuiltSegment]:
+    """Make the index files again of the segments of a partition in the directory `path`.
+
+    Args:
+        has_active: whether the last of its segments is the one that is appended to.
+
+    Raises:
+        As `rebuild_index`.
+    """
+    segments = partition.segments
+    producers = partition.producers_at(segments[0].base_offset) if segments else None
+    done: list[RebuiltSegment] = []
+    for segment in segments:
+        assert producers is not None
+        if not segment.log.name.endswith(Kind.LOG):
+            where = directory.describe(path)
+            raise StoreError(f"{where}: {segment.log.name} is not in its place yet; use recover")
+        is_active = segment is segments[-1] and has_active
+        done.append(_rebuild(directory, path, segment, settings, producers, is_active=is_active))
+        segment.close()
+    return done
 
 
 def _rebuild(
-    path: Path,
+    directory: OwnedDirectory,
+    path: str,
     segment: LogSegment,
     settings: LogSettings,
     producers: ProducerState,
@@ -97,28 +120,37 @@ def _rebuild(
     is_active: bool,
 ) -> RebuiltSegment:
     base = segment.base_offset
-    scratch = {kind: path / file_name(base, kind, State.CLEANED) for kind in _INDEXES}
-    _remove(scratch)
+    prefix = f"{path}/" if path else ""
+    scratch = {kind: prefix + file_name(base, kind, State.CLEANED) for kind in _INDEXES}
+    _remove(directory, scratch)
     try:
         most = _most_entries(segment, settings)
-        offsets = OffsetIndex.own(scratch[Kind.OFFSET_INDEX], base, most * offset_index.ENTRY_SIZE)
-        times = TimeIndex.own(scratch[Kind.TIME_INDEX], base, most * time_index.ENTRY_SIZE)
-        transactions = TransactionIndex.own(scratch[Kind.TRANSACTION_INDEX], base)
+        offsets = OffsetIndex.own(
+            directory, scratch[Kind.OFFSET_INDEX], base, most * offset_index.ENTRY_SIZE
+        )
+        times = TimeIndex.own(
+            directory, scratch[Kind.TIME_INDEX], base, most * time_index.ENTRY_SIZE
+        )
+        transactions = TransactionIndex.own(directory, scratch[Kind.TRANSACTION_INDEX], base)
         index = IndexBuilder(offsets, times, settings.index_interval_bytes)
         recovery = Recovery(segment.log, base, index, transactions, producers, LeaderEpochs())
         try:
             recovery.run()
             index.finish()
+            for file in (offsets, times):
+                file.trim()
+                file.flush()
+            transactions.flush()
         finally:
-            offsets.close()
-            times.close()
+            offsets.abandon()
+            times.abandon()
             transactions.close()
-        if not scratch[Kind.TRANSACTION_INDEX].exists():
-            scratch[Kind.TRANSACTION_INDEX].touch()
+        if not directory.exists(scratch[Kind.TRANSACTION_INDEX]):
+            directory.create(scratch[Kind.TRANSACTION_INDEX], 0).close()
         for kind in _INDEXES:
-            _put_in_place(scratch[kind], path / file_name(base, kind))
+            _put_in_place(directory, scratch[kind], prefix + file_name(base, kind))
     finally:
-        _remove(scratch)
+        _remove(directory, scratch)
     return RebuiltSegment(
         segment.log.name,
         base,
@@ -137,17 +169,18 @@ def _most_entries(segment: LogSegment, settings: LogSettings) -> int:
     return segment.size // least_between + 2
 
 
-def _put_in_place(scratch: Path, target: Path) -> None:
+def _put_in_place(directory: OwnedDirectory, scratch: str, target: str) -> None:
     # Where nothing was aborted, there need be no transaction index.
-    if target.suffix == Kind.TRANSACTION_INDEX and not (scratch.stat().st_size or target.exists()):
+    is_optional = target.endswith(Kind.TRANSACTION_INDEX) and not directory.size(scratch)
+    if is_optional and not directory.exists(target):
         return
-    fsync_file(scratch)
-    rename_durably(scratch, target)
+    directory.replace(scratch, target)
+    directory.sync_directory(parent(target))
 
 
-def _remove(scratch: dict[Kind, Path]) -> None:
+def _remove(directory: OwnedDirectory, scratch: dict[Kind, str]) -> None:
     for path in scratch.values():
-        path.unlink(missing_ok=True)
+        directory.remove(path)
 
 
 def _damage(segment: LogSegment, recovery: Recovery, *, is_active: bool) -> list[Damage]:

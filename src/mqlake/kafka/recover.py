@@ -15,6 +15,7 @@ from mqlake.kafka.owned_segment import OwnedSegment
 from mqlake.kafka.place import Place, Places
 from mqlake.kafka.rebuild_index import owned
 from mqlake.kafka.settings import LogSettings
+from mqlake.storage.local_owned import LocalOwnedDirectory
 
 
 class RecoveredPartition(msgspec.Struct, frozen=True, rename="camel"):
@@ -77,7 +78,7 @@ def _log_start(place: Place) -> int:
 
 def _report(partition: OwnedPartition) -> RecoveredPartition:
     return RecoveredPartition(
-        str(partition.path),
+        partition.name,
         len(partition.segments),
         partition.log_end_offset,
         partition.cut,
@@ -91,13 +92,16 @@ def _recover_segment(place: Place, settings: LogSettings) -> RecoveredPartition:
     with place._replace(only=None).open() as partition:
         producers = partition.producers_at(base)
         epochs = LeaderEpochs(partition.leader_epochs)
-    segment = OwnedSegment(place.path, base, settings)
+    directory = LocalOwnedDirectory(place.path)
+    segment = OwnedSegment(directory, "", base, settings)
     try:
         cut = segment.recover(producers, epochs)
         following = segment.next_offset()
+        segment.deactivate()
         segment.flush()
+        directory.sync_directory("")
     except BaseException:
         segment.abandon()
         raise
-    segment.close()
+    segment.abandon()
     return RecoveredPartition(segment.log.name, 1, following, cut, [])

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from mqlake.errors import StoreError
-
-Clock = Callable[[], int]
 
 _DAY = 24 * 60 * 60 * 1000
 _MAX_INT = 0x7FFFFFFF
@@ -23,11 +20,6 @@ _NAMES = {
     "segment.index.bytes": "segment_index_bytes",
     "index.interval.bytes": "index_interval_bytes",
 }
-
-
-def system_clock() -> int:
-    """Return the milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class LogSettings(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ Kafka: `TransactionIndex`.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 from mqlake.errors import StoreError
@@ -16,7 +15,9 @@ from mqlake.formats.kafka.transaction_index import (
     encode_entry,
 )
 from mqlake.kafka.errors import CorruptIndexError, InvalidOffsetError
+from mqlake.kafka.lazy_file import read_whole
 from mqlake.kafka.owned_file import OwnedFile
+from mqlake.storage.protocol import OwnedDirectory
 
 
 class AbortedIn(NamedTuple):
@@ -36,17 +37,19 @@ class TransactionIndex:
         FormatError: an entry of a later version.
     """
 
-    def __init__(self, data: bytes, base_offset: int, path: Path | None = None) -> None:
-        """Take a file's bytes; `path` is that of a file to write, made with its first entry."""
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        """Take a file's bytes."""
         self.entries = decode(data)
         self._base_offset = base_offset
-        self._path = path
+        self._place: tuple[OwnedDirectory, str] | None = None
         self._file: OwnedFile | None = None
 
     @classmethod
-    def own(cls, path: Path, base_offset: int) -> TransactionIndex:
-        """Open the file of a segment that this process owns, if there is one."""
-        return cls(path.read_bytes() if path.exists() else b"", base_offset, path)
+    def own(cls, directory: OwnedDirectory, path: str, base_offset: int) -> TransactionIndex:
+        """Take the file of a segment that this process owns; its first entry creates it."""
+        index = cls(read_whole(directory, path) or b"", base_offset)
+        index._place = directory, path
+        return index
 
     def append(self, entry: AbortedTransaction) -> None:
         """Add an entry.
@@ -73,7 +76,7 @@ class TransactionIndex:
 
     def reset(self) -> None:
         """Throw all entries away."""
-        if self._path is None or self._path.exists():
+        if self._place is None or self._place[0].exists(self._place[1]):
             self._owned().truncate(0)
         self.entries.clear()
 
@@ -101,7 +104,11 @@ class TransactionIndex:
                 )
 
     def flush(self) -> None:
-        """Return once the entries are on the disk."""
+        """Return once the entries are on the disk; the name of a new file is left to its owner.
+
+        Raises:
+            SyncError: the disk failed.
+        """
         if self._file is not None:
             self._file.flush()
 
@@ -112,10 +119,10 @@ class TransactionIndex:
             self._file = None
 
     def _owned(self) -> OwnedFile:
-        if self._path is None:
+        if self._place is None:
             raise StoreError("a transaction index that is opened for reading only")
         if self._file is None:
-            self._file = OwnedFile(self._path)
+            self._file = OwnedFile(*self._place)
             # What a torn write left after the last whole entry.
             self._file.truncate(len(self.entries) * ENTRY_SIZE)
         return self._file

@@ -59,6 +59,9 @@ def replace_file(
         DiskError: the system refused it; the old content is still there, under one of both names.
     """
     temporary = f"{path}.tmp"
+    if directory.exists(temporary):
+        # After a power cut during a rename it may be a second name of the old content.
+        directory.remove(temporary)
     _write_whole(directory, temporary, data)
     if backup is not None and directory.exists(path):
         _keep(directory, path, backup)
@@ -101,6 +104,30 @@ def _write_whole(directory: OwnedDirectory, path: str, data: bytes) -> None:
     file.close()
 
 
+def remove_tree(directory: OwnedDirectory, path: str) -> None:
+    """Remove a directory and all that is in it; fine if it is gone.
+
+    Returns without waiting for the disk: after a power cut, any of it may be there again.
+
+    Raises:
+        DiskError: the system refused it.
+    """
+    for name in directory.names(path):
+        below = f"{path}/{name}"
+        try:
+            directory.remove(below)  # of a symbolic link, the link
+        except DiskError:
+            if not directory.is_directory(below):
+                raise
+            remove_tree(directory, below)
+    directory.remove_directory(path)
+
+
 def parent(path: str) -> str:
     """Return the path of the directory that holds a name; "" is the root."""
     return path.rpartition("/")[0]
+
+
+def base_name(path: str) -> str:
+    """Return the name that a path ends with."""
+    return path.rpartition("/")[2]

@@ -22,7 +22,7 @@ class LocalFile:
     def __init__(self, path: Path, descriptor: int, size: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        self._size = size
+        self._size: int = size
         self._view: memoryview | None = None
 
     @property
@@ -30,9 +30,17 @@ class LocalFile:
         return self._size
 
     def read(self, offset: int, length: int) -> bytes:
-        buffer = bytearray(max(0, min(length, self._size - offset)))
-        done = self.read_into(buffer, offset)
-        return bytes(memoryview(buffer)[:done])
+        wanted = max(0, min(length, self._size - offset))
+        if offset < 0:
+            raise StoreError(f"{self._path}: cannot read at position {offset}")
+        try:
+            data = os.pread(self._descriptor, wanted, offset)
+        except OSError as error:
+            raise _disk_error(self._path, error) from error
+        if len(data) == wanted or not data:
+            return data
+        # One call returns at most 2 GiB.
+        return data + self.read(offset + len(data), wanted - len(data))
 
     def read_into(self, buffer: Buffer, offset: int) -> int:
         if offset < 0:
@@ -150,6 +158,10 @@ def _one_line(path: object) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise DiskError(f"{path}: {error.strerror or error}", error.errno or 0) from error
+        raise _disk_error(path, error) from error
     except ValueError as error:  # a mapping of more bytes than the file has
         raise StoreError(f"{path}: {error}") from error
+
+
+def _disk_error(path: object, error: OSError) -> DiskError:
+    return DiskError(f"{path}: {error.strerror or error}", error.errno or 0)

@@ -33,7 +33,7 @@ class _Link:
 
 
 class LocalOwnedFile(LocalFile):
-    """A file of fixed size, written by position or through its mapping.
+    """A file that is written by position, at its end, or through its mapping.
 
     `sync` may run in any thread, beside everything but `close`; the rest is for one thread.
     """
@@ -50,10 +50,23 @@ class LocalOwnedFile(LocalFile):
         source = memoryview(data).cast("B")
         if offset < 0 or offset + len(source) > self._size:
             raise StoreError(f"{self._path}: cannot write {len(source)} bytes at position {offset}")
-        with disk_errors(self._path):
+        self._put(offset, source)
+
+    def append(self, data: bytes | Buffer) -> None:
+        source = memoryview(data).cast("B")
+        self._put(self._size, source)
+        self._size += len(source)
+        self._mapping = None
+        self._reserved.clear()
+
+    def _put(self, offset: int, source: memoryview) -> None:
+        # Not in a `with` of `disk_errors`, which takes as long as a small write.
+        try:
             while source:
                 done = os.pwrite(self._descriptor, source, offset)
                 source, offset = source[done:], offset + done
+        except OSError as error:
+            raise disk_error(self._path, error) from error
 
     def mapping(self) -> memoryview:
         if self._mapping is None:
@@ -280,9 +293,14 @@ def disk_errors(path: object) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise DiskError(_reason(path, error), error.errno or 0) from error
+        raise disk_error(path, error) from error
     except ValueError as error:  # a mapping of more bytes than the file has
         raise DiskError(f"{path}: {error}") from error
+
+
+def disk_error(path: object, error: OSError) -> DiskError:
+    """Return what to raise for what the system refused: one line, the file and the reason."""
+    return DiskError(_reason(path, error), error.errno or 0)
 
 
 @contextmanager

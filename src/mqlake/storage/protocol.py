@@ -87,7 +87,7 @@ class Directory(Protocol):
 
 
 class WritableFile(ReadableFile, Protocol):
-    """One file of fixed size, opened for reading and writing.
+    """One file, opened for reading and writing, of a fixed size unless it is appended to.
 
     What is written can be read at once, here and by others, and survives the end of the process;
     only what was written before a `sync` that returned survives the end of the machine.
@@ -96,6 +96,17 @@ class WritableFile(ReadableFile, Protocol):
 
     def write(self, offset: int, data: bytes | Buffer) -> None:
         """Put bytes at a position inside of the file.
+
+        Raises:
+            DiskError: no room, or the disk failed; some of the bytes may have been written.
+        """
+        ...
+
+    def append(self, data: bytes | Buffer) -> None:
+        """Put bytes after the file's `size`, which grows by them.
+
+        A mapping or view from before has the old size. After an error `size` is as before; the next
+        append overwrites what may lie after it.
 
         Raises:
             DiskError: no room, or the disk failed; some of the bytes may have been written.

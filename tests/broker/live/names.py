@@ -10,6 +10,7 @@ from mqlake.broker import registration
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, response
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
 from tests.broker.live.observing import change, observes, until
 from tests.broker.running import Running, running
@@ -22,7 +23,7 @@ class Registered:
         self.count = 0
         self.answers = True
         codes = (RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER)
-        self.server = RemotingServer(dict.fromkeys(codes, self._serve))
+        self.server = RemotingServer([Route(code, self._serve) for code in codes])
 
     def _serve(self, _peer: Peer, request: Command) -> Command | None:
         self.count += 1

@@ -1,18 +1,46 @@
-"""Scripts for a live store, each in a few dozen operations on files of a few kilobytes."""
+"""Scripts for all that writes, each in a few dozen operations on files of a few kilobytes."""
 
 from __future__ import annotations
 
-from tests.crash.store_workload import WORKLOADS, StoreWorkload
-from tests.crash.workloads import appends, config, derived, later, odd, retention, rolls, stops
+from collections.abc import Mapping
+
+from tests.crash.exchange_workload import EXCHANGE_WORKLOADS
+from tests.crash.kafka_workload import KAFKA_WORKLOADS
+from tests.crash.simulator import Workload
+from tests.crash.sink_workload import SINK_WORKLOADS
+from tests.crash.store_workload import WORKLOADS
+from tests.crash.workloads import (
+    appends,
+    config,
+    derived,
+    exchange,
+    kafka,
+    later,
+    odd,
+    retention,
+    rolls,
+    stops,
+)
 from tests.crash.workloads.drawn import PREFIX, drawn
 
+ALL: Mapping[str, Workload] = {
+    **WORKLOADS,
+    **KAFKA_WORKLOADS,
+    **EXCHANGE_WORKLOADS,
+    **SINK_WORKLOADS,
+}
+"""Those of a live store (`WORKLOADS`), and those of every other writer."""
+
 __all__ = [
+    "ALL",
     "PREFIX",
     "WORKLOADS",
     "appends",
     "config",
     "derived",
+    "exchange",
     "find",
+    "kafka",
     "later",
     "odd",
     "retention",
@@ -21,11 +49,11 @@ __all__ = [
 ]
 
 
-def find(name: str) -> StoreWorkload:
-    """Return the workload of a name: one of WORKLOADS, or `drawn-N`.
+def find(name: str) -> Workload:
+    """Return the workload of a name: one of ALL, or `drawn-N`.
 
     Raises:
         KeyError: there is none.
     """
     number = name.removeprefix(PREFIX)
-    return drawn(int(number)) if number != name and number.isdigit() else WORKLOADS[name]
+    return drawn(int(number)) if number != name and number.isdigit() else ALL[name]

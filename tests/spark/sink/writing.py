@@ -13,6 +13,7 @@ from mqlake.spark.sink.options import write_options
 from mqlake.spark.sink.stage import stage
 from mqlake.spark.sink.staged import Part
 from mqlake.spark.sink.target import largest_record
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 
 SMALL = {
@@ -80,4 +81,4 @@ def write(path: Path, tasks: Sequence[Any], epoch: Epoch | None = None, **option
     staging = path.parent / f"{path.name}-staging"
     parts = stage_tasks(path, staging, tasks, **options)
     given = write_options({"path": str(path), **{k: str(v) for k, v in options.items()}})
-    return commit(path, given.settings, staging, parts, epoch)
+    return commit(LocalOwnedDirectory.make(path), given.settings, staging, parts, epoch)

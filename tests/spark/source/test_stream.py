@@ -216,7 +216,7 @@ def test_a_batch_waits_for_enough_messages(
     growing: GrowingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("mqlake.spark.source.stream.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("mqlake.storage.clock.time.monotonic", lambda: now[0])
     query = engine(growing, minOffsetsPerTrigger=10, maxTriggerDelay="2m")
     assert query.trigger() == 30
     growing.grow(9)

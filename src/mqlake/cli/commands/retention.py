@@ -18,7 +18,6 @@ queue or index file), and their `bytes` together; `unread`, each with `group`, `
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +28,7 @@ from mqlake.cli import options as shared
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, write_json
 from mqlake.cli.text import YEAR_9999
+from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     from mqlake.storage.protocol import Directory
@@ -86,7 +86,7 @@ def retention(
     if disk_used is not None and store.is_dir():
         total = directory.usage().total
         usage = DiskUsage(total, total - total * disk_used // 100)
-    now = time.time_ns() // 1_000_000
+    now = SystemClock().milliseconds()
     report = plan_store(directory, settings, now if at is None else at, usage)
     if json:
         write_json(report)

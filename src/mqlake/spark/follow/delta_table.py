@@ -9,7 +9,6 @@ number. Delta Lake lets only one of two commits with the same `txn` follower suc
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from mqlake.spark.follow.evolution import fit, table_schema
 from mqlake.spark.follow.options import FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
+from mqlake.storage.clock import SystemClock
 
 try:
     from deltalake import DeltaTable, Field
@@ -129,4 +129,4 @@ def _application(follower: str) -> str:
 
 
 def _now() -> int:
-    return time.time_ns() // 1_000_000
+    return SystemClock().milliseconds()

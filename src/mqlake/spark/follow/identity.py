@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -13,6 +12,8 @@ import msgspec
 
 from mqlake.errors import JobError, StoreError
 from mqlake.spark.follow.options import STATE, FollowOptions, Format
+from mqlake.storage.durable import replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import OwnerLock
 
 NAME = "mqlake-follow.json"
@@ -61,7 +62,7 @@ def _alone(options: FollowOptions) -> AbstractContextManager[None]:
 @contextmanager
 def in_use(directory: Path) -> Generator[None]:
     """Use a directory alone; raises JobError where somebody does."""
-    directory.mkdir(parents=True, exist_ok=True)
+    LocalOwnedDirectory.make(directory)
     with ExitStack() as held:
         try:
             held.enter_context(OwnerLock(directory))
@@ -113,15 +114,5 @@ def _read(path: Path, type_: type[S]) -> S | None:
 
 def _write(path: Path, value: msgspec.Struct) -> None:
     """Replace a file in one step; return once it is on the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".new")
-    with temporary.open("wb") as file:
-        file.write(msgspec.json.encode(value) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    directory = LocalOwnedDirectory.make(path.parent)
+    replace_file(directory, path.name, msgspec.json.encode(value) + b"\n")

@@ -13,8 +13,7 @@ partition has enough of them, or they have waited for `publish_after` seconds, o
 
 from __future__ import annotations
 
-import os
-import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +28,9 @@ from mqlake.spark.follow.evolution import fit, table_schema
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape, path_of
 from mqlake.spark.follow.table import stem_of
+from mqlake.storage.clock import SystemClock
+from mqlake.storage.durable import replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory
 
 PARTITION = ("topic", "day")
 _LONGEST_NAME = 255
@@ -85,13 +87,8 @@ class ParquetTable:
         return State()
 
     def _save(self) -> None:
-        temporary = self._state_file.with_suffix(".new")
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(self._state))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._state_file)
-        sync_directory(self._state_file.parent)
+        directory = LocalOwnedDirectory(self._state_file.parent)
+        replace_file(directory, self._state_file.name, msgspec.json.encode(self._state))
 
     def _remove_remains(self) -> None:
         """Remove files that no commit names: those of attempts that were killed."""
@@ -115,7 +112,7 @@ class ParquetTable:
         return Shape(str(self._staging), schema, True, stem_of(follower, batch), self._target)
 
     def _write_columns(self, schema: pa.Schema) -> None:
-        name = f"columns-{time.time_ns()}"
+        name = f"columns-{uuid.uuid4().hex}"
         parquet.write_metadata(schema, self._root / STATE / name)
         self._state.columns = name
         self._save()
@@ -125,7 +122,7 @@ class ParquetTable:
             for name in path_of(file.topic, file.day, is_hive=True):
                 if len(name) > _LONGEST_NAME:
                     raise JobError(f"topic {file.topic[:80]}…: too long for a directory's name")
-        now = time.time()
+        now = SystemClock().milliseconds() / 1000
         self._state.staged.extend(Staged(file, now) for file in files)
         self._state.batches[follower] = batch
         self._save()
@@ -134,7 +131,7 @@ class ParquetTable:
         partitions: dict[tuple[str, str], list[Staged]] = {}
         for staged in self._state.staged:
             partitions.setdefault((staged.file.topic, staged.file.day), []).append(staged)
-        old = time.time() - self._wait
+        old = SystemClock().milliseconds() / 1000 - self._wait
         return [
             Merge(tuple(staged.file for staged in found), str(self._merged))
             for found in partitions.values()

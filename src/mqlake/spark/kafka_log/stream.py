@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from mqlake.spark.kafka_log.position import Offsets, admitted, read_position, wr
 from mqlake.spark.source.columns import arrow_schema
 from mqlake.spark.source.conditions import MOST
 from mqlake.spark.source.log import logger
+from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -79,7 +79,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(limit, ReadAllAvailable):
             ends = self._admitted(starts, ends)
         if ends != starts:
-            self._last_batch = time.monotonic()
+            self._last_batch = SystemClock().monotonic()
         # A partition that has just come, and is empty, is no news.
         known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
         return write_position(position | known)
@@ -116,7 +116,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends if most is None else admitted(starts, ends, most)
 
     def _has_waited(self) -> bool:
-        waited = (time.monotonic() - self._last_batch) * 1000
+        waited = (SystemClock().monotonic() - self._last_batch) * 1000
         return not self._last_batch or waited >= self._options.max_trigger_delay
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802

@@ -21,8 +21,8 @@ from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
 from mqlake.spark.sink.roll_back import roll_back
 from mqlake.spark.sink.staged import Frame, Part, read_frames
-from mqlake.storage.clock import SystemClock
-from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.clock import Clock, SystemClock
+from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import StoreSettings
 
@@ -37,7 +37,12 @@ class Epoch(NamedTuple):
 
 
 def commit(
-    path: Path, settings: StoreSettings, staged: Path, parts: Sequence[Part], epoch: Epoch | None
+    directory: OwnedDirectory,
+    settings: StoreSettings,
+    staged: Path,
+    parts: Sequence[Part],
+    epoch: Epoch | None,
+    clock: Clock | None = None,
 ) -> int:
     """Append the records of all parts to the store; return how many.
 
@@ -52,11 +57,11 @@ def commit(
         StoreError: another process owns the store, or what is staged cannot be read.
         DiskError: the disk failed. What was appended goes before the next commit.
     """
-    directory = LocalOwnedDirectory.make(path)
-    roll_back(directory, settings)
+    clock = clock or SystemClock()
+    roll_back(directory, settings, clock)
     if epoch is not None and read_journal(directory).has(*epoch):
         return 0
-    store = OwnedStore.open(directory, settings)
+    store = OwnedStore.open(directory, settings, clock)
     try:
         count = _add_once(directory, store, staged, parts, epoch)
     except BaseException:
@@ -68,7 +73,7 @@ def commit(
 
 
 def _add_once(
-    directory: LocalOwnedDirectory,
+    directory: OwnedDirectory,
     store: OwnedStore,
     staged: Path,
     parts: Sequence[Part],
@@ -76,21 +81,22 @@ def _add_once(
 ) -> int:
     journal = read_journal(directory)  # nobody else writes it from here on
     if journal.adding is not None:
-        raise StoreError(f"{directory.root}: another write was interrupted just now; try again")
+        where = directory.describe()
+        raise StoreError(f"{where}: another write was interrupted just now; try again")
     if epoch is not None and journal.has(*epoch):
         return 0
     return _add(directory, store, journal, staged, parts, epoch)
 
 
 def _add(
-    directory: LocalOwnedDirectory,
+    directory: OwnedDirectory,
     store: OwnedStore,
     journal: Journal,
     staged: Path,
     parts: Sequence[Part],
     epoch: Epoch | None,
 ) -> int:
-    adding = Adding(store.log.end, SystemClock().milliseconds())
+    adding = Adding(store.log.end, store.clock.milliseconds())
     write_journal(directory, Journal(journal.epochs, adding))
     for part in parts:
         _append_part(store, staged, part, adding.store_timestamp)

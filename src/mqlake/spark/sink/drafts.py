@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from mqlake.formats.properties import MAX_LENGTH
 from mqlake.spark.sink.columns import take
 from mqlake.spark.sink.options import WriteOptions
 from mqlake.spark.sink.property_texts import property_texts
+from mqlake.storage.clock import SystemClock
 from mqlake.store.append.checks import AppendChecks, Refusal
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.schedule import Schedule
@@ -79,7 +79,7 @@ class Layout:
                 rows[field] = _numbers(columns[column], 0)
         if (rows["sys_flag"] & sys_flag.INNER_BATCH).any():
             raise FormatError("sysFlag: inner batches cannot be written")
-        now = time.time_ns() // 1_000_000
+        now = SystemClock().milliseconds()
         born = columns.get("bornTimestamp")
         rows["born_timestamp"] = now if born is None else _numbers(born, now)
         rows["regular"] = 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.errors import StoreError
 from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journal
-from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.clock import Clock
 from mqlake.storage.owner_lock import LOCK_NAME
+from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.owned_store import OwnedStore
@@ -14,7 +15,9 @@ from mqlake.store.recovery.abort_mark import mark_open
 from mqlake.store.settings import StoreSettings
 
 
-def roll_back(directory: LocalOwnedDirectory, settings: StoreSettings) -> None:
+def roll_back(
+    directory: OwnedDirectory, settings: StoreSettings, clock: Clock | None = None
+) -> None:
     """Bring the store to where it was before an interrupted commit; nothing without one.
 
     Raises:
@@ -35,12 +38,12 @@ def roll_back(directory: LocalOwnedDirectory, settings: StoreSettings) -> None:
                 log.recover_to(adding.start)
             finally:
                 log.close()
-    store = OwnedStore.open(directory, settings)
+    store = OwnedStore.open(directory, settings, clock)
     store.close()
     write_journal(directory, Journal(read_journal(directory).epochs))
 
 
-def _check_ours(directory: LocalOwnedDirectory, adding: Adding) -> None:
+def _check_ours(directory: OwnedDirectory, adding: Adding) -> None:
     """Raise StoreError where the log has messages of others behind the commit's start."""
     log = CommitLog(directory)
     try:

@@ -73,7 +73,8 @@ class _Writer:
             query = staged[0].query
             of = None if epoch is None or query is None else Epoch(query, epoch)
             place = self.staging / staged[0].place
-            commit(self.options.path, self.options.settings, place, parts, of)
+            directory = LocalOwnedDirectory.make(self.options.path)
+            commit(directory, self.options.settings, place, parts, of)
 
     def clear(self, places: set[str]) -> None:
         """Remove what was staged."""

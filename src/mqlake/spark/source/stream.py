@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from mqlake.spark.source.plan import plan_tasks
 from mqlake.spark.source.position import Position
 from mqlake.spark.source.starting import starting_position
 from mqlake.spark.source.tail import Tail
+from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -83,7 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = self._admitted(store, position, end)
             if end == position.physical_offset:
                 return start
-            self._last_batch = time.monotonic()
+            self._last_batch = SystemClock().monotonic()
             return position.at(end, fingerprint(store.log, end)).write()
 
     def _check_log(self, store: OpenStore, position: Position) -> None:
@@ -118,7 +118,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return next(counting.cuts(store.log, (start, end), wanted, most), end)
 
     def _has_waited(self) -> bool:
-        waited = (time.monotonic() - self._last_batch) * 1000
+        waited = (SystemClock().monotonic() - self._last_batch) * 1000
         return not self._last_batch or waited >= self._options.max_trigger_delay
 
     def _selection(self, position: Position) -> Selection:

@@ -50,8 +50,9 @@ class OwnedQueue:
 
     @property
     def first(self) -> int:
-        """The queue offset of the first place in its files."""
-        return self.bases[0] // ENTRY_SIZE if self.bases else self.end
+        """The queue offset of the first place in its files, of the next message without files."""
+        # Recovery may find a directory without a file: the queue begins at 0.
+        return self.bases[0] // ENTRY_SIZE if self.bases else max(0, self.end)
 
     def file_path(self, base: int) -> str:
         """Return the path of the file that begins at byte `base` of the queue."""

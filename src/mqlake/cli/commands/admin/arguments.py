@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -12,6 +11,7 @@ import typer
 
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, write_json
+from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     import msgspec
@@ -124,7 +124,7 @@ def one_place(cluster: str | None, broker: str | None) -> None:
 def milliseconds(text: str) -> int:
     """Return a time: "now", milliseconds, or yyyy-MM-dd#HH:mm:ss:SSS in local time."""
     if text == "now":
-        return time.time_ns() // 1_000_000
+        return SystemClock().milliseconds()
     if text.lstrip("-").isascii() and text.lstrip("-").isdigit():
         return int(text)
     try:
