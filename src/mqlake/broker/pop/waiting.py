@@ -11,6 +11,7 @@ from mqlake.broker.parking import Parked, Parking
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.held_back import HeldBack
 from mqlake.remoting.slices import Job
 
 _log = logging.getLogger(__name__)
@@ -39,14 +40,19 @@ class Waits(Protocol):
 
 
 class _Waiter:
-    """A request in a queue of requests."""
+    """A request in a queue of requests.
 
-    __slots__ = ("moment", "peer", "queue_id", "turn", "what")
+    Attributes:
+        is_held_back: it is looked at once its connection has read what was written.
+    """
+
+    __slots__ = ("is_held_back", "moment", "peer", "queue_id", "turn", "what")
 
     def __init__(self, what: Waits, turn: Turn, queue_id: int) -> None:
         self.what, self.peer = what, what.peer
         self.turn, self.queue_id = turn, queue_id
         self.moment: dict[Parked, None] | None = None
+        self.is_held_back = False
 
 
 class _Listener:
@@ -75,6 +81,7 @@ class Waiting:
         self._arrived: dict[Turn, set[int]] = {}
         self._to_wake: set[tuple[str, str, int]] = set()
         self._parking = Parking[_Waiter](parts.slices, self._over, self._remove)
+        self._unread = HeldBack(self._look_again)
         self._is_serving = False
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
@@ -154,12 +161,25 @@ class Waiting:
 
     def _serve_queue(self, turn: Turn, queue_id: int) -> Job[None]:
         for waiter in list(self._queues.get(turn, {}).get(queue_id, ())):
-            if waiter.moment is not None and not waiter.peer.is_closed:
+            if waiter.peer.is_choked:
+                self._hold_back(waiter)
+            elif waiter.moment is not None and not waiter.peer.is_closed:
                 if not self._try_again(waiter):
                     return
                 if self._parking.leave(waiter):
                     self._remove(waiter)
             yield
+
+    def _hold_back(self, waiter: _Waiter) -> None:
+        """Let messages go to others meanwhile: this client has yet to read what was written."""
+        if not waiter.is_held_back:
+            waiter.is_held_back = True
+            self._unread.add(waiter.peer, waiter)
+
+    def _look_again(self, waiter: _Waiter) -> None:
+        waiter.is_held_back = False
+        if waiter.moment is not None:
+            self.wake(*waiter.turn, waiter.queue_id)
 
     def _try_again(self, waiter: _Waiter) -> bool:
         """Let a request try; one that fails gives up, and does not keep the others waiting."""
