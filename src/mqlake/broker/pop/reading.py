@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mqlake.broker.filter.subscriptions import Choice
 from mqlake.broker.naming import RETRY_PREFIX
+from mqlake.broker.offsets.room import check_offsets, has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
@@ -23,6 +24,7 @@ from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
+from mqlake.remoting.errors import RemotingError
 from mqlake.store.delivery.put_again import read_stored
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status
@@ -63,6 +65,7 @@ class Taken:
     Attributes:
         rest: how many messages are left in the queues that were looked at.
         free_at: when (ms) the first of those queues is free that have to wait; None for none.
+        refusal: why messages of one of those queues were not taken; None for no reason.
     """
 
     pop_time: int
@@ -71,6 +74,7 @@ class Taken:
     info: PopInfo = field(default_factory=PopInfo)
     rest: int = 0
     free_at: int | None = None
+    refusal: RemotingError | None = None
 
 
 class Reading:
@@ -90,7 +94,13 @@ class Reading:
         """Take what there is in a queue, up to what is wanted in all."""
         key = QueueKey(topic, wanted.group, queue_id)
         self._take_reset(key)
-        offset = self._next_offset(key, wanted.init_mode)
+        try:
+            offset = self._next_offset(key, wanted.init_mode)
+        except RemotingError as refusal:
+            taken.refusal = refusal
+            return
+        if offset is None:
+            return
         if wanted.is_ordered and self._ordered.is_blocked(key, wanted.attempt_id):
             free_at = self._ordered.free_at(key)
             taken.free_at = free_at if taken.free_at is None else min(taken.free_at, free_at)
@@ -128,10 +138,20 @@ class Reading:
         self._in_flight.forget(key)
         self._offsets.commit(key.group, key.topic, key.queue_id, offset)
 
-    def _next_offset(self, key: QueueKey, init_mode: int) -> int:
+    def _next_offset(self, key: QueueKey, init_mode: int) -> int | None:
+        """Return where a group goes on in a queue; None if it has nothing there, and no offset.
+
+        Raises:
+            RemotingError: no more offsets may be kept, and no message may be taken without one: it
+                would be taken again and again.
+        """
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         if known is None:
             known = self._first_offset(key, init_mode)
+            if not has_room(self._parts):
+                if self._core.reads.queue(key.topic, key.queue_id).max_offset <= known:
+                    return None
+                check_offsets(self._parts, key.group, key.topic)
             self._offsets.commit(key.group, key.topic, key.queue_id, known)
         return max(known, self._in_flight.next_offset(key) or 0)
 

@@ -76,10 +76,10 @@ class PopRequests:
         """Answer a request that waits if there is something now; say whether it was answered."""
         try:
             topic, wanted = self._check(header, peer)
+            taken = self._take(header, topic, wanted)
         except RemotingError as error:
             peer.answer(request, response(request, error.code, remark=error.remark))
             return True
-        taken = self._take(header, topic, wanted)
         if taken.bodies:
             peer.answer(request, self._answer(request, header, taken))
         return bool(taken.bodies)
@@ -116,6 +116,8 @@ class PopRequests:
         taken = self._reading.start(wanted)
         for name, queue_id in self._queues(topic, header.queue_id, wanted.group, wanted.is_ordered):
             self._reading.take(wanted, name, queue_id, taken)
+        if taken.refusal is not None and not taken.bodies:
+            raise taken.refusal
         if taken.free_at is not None and not taken.bodies:
             self._waiting.wake_at(taken.free_at, header.topic, wanted.group, header.queue_id)
         return taken
