@@ -25,6 +25,7 @@ from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
 from mqlake.remoting.errors import RemotingError
+from mqlake.remoting.slices import Job
 from mqlake.store.delivery.put_again import read_stored
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status
@@ -90,34 +91,45 @@ class Reading:
         revive = ORDERED if wanted.is_ordered else self._keeper.next_revive_queue()
         return Taken(self._core.clock.milliseconds(), revive)
 
-    def take(self, wanted: Wanted, topic: str, queue_id: int, taken: Taken) -> None:
+    def take(self, wanted: Wanted, topic: str, queue_id: int, taken: Taken) -> Job[None]:
         """Take what there is in a queue, up to what is wanted in all."""
         key = QueueKey(topic, wanted.group, queue_id)
         self._take_reset(key)
+        for number in range(1, _MOST_TRIES + 1):
+            # Each time from the start: others may have popped meanwhile.
+            following, is_done = self._try(wanted, key, taken)
+            if is_done or number == _MOST_TRIES:
+                high = self._core.reads.queue(topic, queue_id).max_offset
+                taken.rest += max(0, high - following) if following is not None else 0
+                return
+            yield
+
+    def _try(self, wanted: Wanted, key: QueueKey, taken: Taken) -> tuple[int | None, bool]:
+        """Read a queue once.
+
+        Returns:
+            The offset after what was taken, None if nothing may be; whether that is all there is.
+        """
         try:
             offset = self._next_offset(key, wanted.init_mode)
         except RemotingError as refusal:
             taken.refusal = refusal
-            return
+            return None, True
         if offset is None:
-            return
+            return None, True
         if wanted.is_ordered and self._ordered.is_blocked(key, wanted.attempt_id):
             free_at = self._ordered.free_at(key)
             taken.free_at = free_at if taken.free_at is None else min(taken.free_at, free_at)
-            return
-        result = None
-        if len(taken.bodies) < wanted.most:
-            for _ in range(_MOST_TRIES):
-                result = self._read(wanted, key, offset, wanted.most - len(taken.bodies))
-                if result.status in _WRONG_OFFSET and result.next_offset != offset:
-                    self._go_to(key, result.next_offset)
-                elif self._keep(wanted, key, offset, result, taken) or (
-                    result.next_offset <= offset
-                ):
-                    break
-                offset = result.next_offset
-        high = self._core.reads.queue(topic, queue_id).max_offset
-        taken.rest += max(0, high - (offset if result is None else result.next_offset))
+            return None, True
+        if len(taken.bodies) >= wanted.most:
+            return offset, True
+        result = self._read(wanted, key, offset, wanted.most - len(taken.bodies))
+        following = result.next_offset
+        if result.status in _WRONG_OFFSET and following != offset:
+            self._go_to(key, following)
+            return following, False
+        is_done = self._keep(wanted, key, offset, result, taken) or following <= offset
+        return following, is_done
 
     def rest(self, key: QueueKey) -> int:
         """Return how many messages of a queue a group has not popped."""
