@@ -428,10 +428,9 @@ class MessageStore(Answers):
         """
         try:
             await self._loop.run_in_executor(self._disk, self._run_in_thread, job)
+            job.done()
         except SyncError as error:
             self.core.fail(error)
-        else:
-            job.done()
 
     def _run_in_thread(self, job: Job) -> None:
         try:
