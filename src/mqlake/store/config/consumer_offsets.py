@@ -127,11 +127,6 @@ class ConsumerOffsetTable:
         _discard(self._groups_of, topic, group)
         self._file.change()
 
-    def remove_topic(self, topic: str) -> None:
-        """Forget all offsets of a topic."""
-        for group in self.groups_of(topic):
-            self.remove(group, topic)
-
     def write(self) -> ConfigWrite | None:
         """Return what writes the file, None if it lacks nothing."""
         if not self._file.changed:
