@@ -69,3 +69,47 @@ def test_pops_over_four_thousand_queues(tmp_path: Path, milliseconds: int) -> No
 
         asyncio.run(main())
     attack.toll.check(stall=_STALL)
+
+
+def test_very_many_queues_are_popped_in_order(tmp_path: Path) -> None:
+    """What is in hand is written to a file a few seconds later."""
+    with attacked(tmp_path, timerWheelEnable=True) as attack:
+
+        async def main() -> None:
+            async with attackers(attack, 4) as them:
+                header = wanted("Attacked", read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+                assert not await them[0].ask(request(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
+                await them[0].send(
+                    request(RequestCode.SEND_MESSAGE_V2, to("Attacked", queue_id=number), b"a")
+                    for number in range(QUEUES)
+                )
+                await them[0].answered()
+                attack.probe.settle()
+                attack.probe.reset()
+                for number, one in enumerate(them):
+                    await one.send(ordered_pops(f"attacker-{number}"))
+                for one in them:
+                    await one.answered()
+                    assert one.codes[ResponseCode.SUCCESS] >= QUEUES
+                await asyncio.sleep(8)
+
+        asyncio.run(main())
+    content = (tmp_path / "store/config/consumerOrderInfo.json").read_text()
+    assert content.count("Attacked@attacker-") == 4
+    attack.toll.check(stall=_STALL)
+
+
+def ordered_pops(group: str) -> Iterator[Command]:
+    """Yield a pop of each queue."""
+    for number in range(QUEUES):
+        header = PopHeader(
+            consumer_group=group,
+            topic="Attacked",
+            queue_id=number,
+            max_msg_nums=1,
+            invisible_time=600_000,
+            poll_time=0,
+            init_mode=0,
+            order=True,
+        )
+        yield request(RequestCode.POP_MESSAGE, header)

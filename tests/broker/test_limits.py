@@ -14,6 +14,7 @@ from mqlake.formats.config.topics import Topic
 from mqlake.remoting.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
 from mqlake.remoting.bodies.locks import LockQueues
 from mqlake.remoting.bodies.message_queue import MessageQueue
+from mqlake.remoting.bodies.pop import RequestMode
 from mqlake.remoting.body import encode_body
 from mqlake.remoting.codes import RequestCode, ResponseCode
 from mqlake.remoting.headers.admin import ConsumerConnectionsHeader, ConsumeStatsHeader
@@ -162,6 +163,24 @@ def test_offsets_of_pulls(tmp_path: Path) -> None:
             assert offsets.query(READERS, "Orders", 0) == 2, "one that there is"
             assert offsets.query_pull(READERS, "Orders", 0) == 3
             assert len(offsets) == 1000
+
+    asyncio.run(main())
+
+
+def test_modes_of_groups(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, maxAnswerEntries=1000) as broker:
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("T"))
+            code = RequestCode.SET_MESSAGE_REQUEST_MODE
+            for number in range(1000):
+                await done(broker, code, body=encode_body(RequestMode("T", f"g{number}", "POP", 0)))
+            other = encode_body(RequestMode("T", "other", "POP", 0))
+            await refused(broker, code, body=other, match="maxAnswerEntries")
+            await done(broker, code, body=encode_body(RequestMode("T", "g0", "PULL", 0)))
+            answer = await done(broker, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+            modes = json.loads(bytes(answer.body))["messageRequestModeMap"]["T"]
+            assert len(modes) == 1000
+            assert modes["g0"]["mode"] == "PULL"
 
     asyncio.run(main())
 
