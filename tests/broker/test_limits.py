@@ -14,13 +14,20 @@ from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
 from mqlake.protocol.bodies.locks import LockQueues
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.pop import RequestMode
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import ConsumerConnectionsHeader, ConsumeStatsHeader
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
+from mqlake.protocol.headers.pop import AckHeader
+from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
+from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from tests.broker.admin.asking import done, refused, wanted
+from tests.broker.pop import popping
+from tests.broker.pull.pulls import GROUP as READERS
 from tests.broker.pull.pulls import fill, pull, start_pull
 from tests.broker.running import Running, running, to
+from tests.remoting.serving import until
 
 GROUP = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
 
@@ -137,6 +144,96 @@ async def lock(broker: Running, count: int, start: int = 0) -> str:
     queues = [MessageQueue("T", "a", number) for number in range(start, start + count)]
     body = encode_body(LockQueues("g", "client", mq_set=queues))
     return (await broker.ask(RequestCode.LOCK_BATCH_MQ, None, body)).remark or ""
+
+
+def test_offsets_of_pulls(tmp_path: Path) -> None:
+    commits = {"sys_flag": HAS_SUBSCRIPTION | COMMITS_OFFSET}
+
+    async def main() -> None:
+        async with running(tmp_path, maxConsumerOffsetNums=1000) as broker:
+            await fill(broker, 4)
+            offsets = broker.parts.store.core.config.consumer_offsets
+            await pull(broker, 0, commit_offset=1, **commits)
+            fill_offsets(offsets)
+            found = await pull(broker, 2, consumer_group="other", commit_offset=2, **commits)
+            assert found.bodies == [b"2", b"3"], "it is served all the same"
+            assert offsets.query("other", "Orders", 0) is None
+            assert offsets.query_pull("other", "Orders", 0) is None
+            await pull(broker, 2, commit_offset=2, max_msg_nums=1, **commits)
+            assert offsets.query(READERS, "Orders", 0) == 2, "one that there is"
+            assert offsets.query_pull(READERS, "Orders", 0) == 3
+            assert len(offsets) == 1000
+
+    asyncio.run(main())
+
+
+def test_modes_of_groups(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, maxAnswerEntries=1000) as broker:
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, wanted("T"))
+            code = RequestCode.SET_MESSAGE_REQUEST_MODE
+            for number in range(1000):
+                await done(broker, code, body=encode_body(RequestMode("T", f"g{number}", "POP", 0)))
+            other = encode_body(RequestMode("T", "other", "POP", 0))
+            await refused(broker, code, body=other, match="maxAnswerEntries")
+            await done(broker, code, body=encode_body(RequestMode("T", "g0", "PULL", 0)))
+            answer = await done(broker, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+            modes = json.loads(bytes(answer.body))["messageRequestModeMap"]["T"]
+            assert len(modes) == 1000
+            assert modes["g0"]["mode"] == "PULL"
+
+    asyncio.run(main())
+
+
+def fill_offsets(offsets: ConsumerOffsetTable) -> None:
+    """Commit so many that there are a thousand."""
+    for queue_id in range(1000 - len(offsets)):
+        offsets.commit("full", "Full", queue_id, 1)
+
+
+def test_offsets_of_pops(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path, maxConsumerOffsetNums=1000) as broker:
+            await popping.send(broker, "a", "b")
+            offsets = broker.parts.store.core.config.consumer_offsets
+            (first,) = await popping.pop(broker, max_msg_nums=1)
+            fill_offsets(offsets)
+            (second,) = await popping.pop(broker)
+            await popping.acknowledge(broker, first, second)
+            assert await popping.pop(broker, poll_time=300) == [], "it may wait"
+            assert "maxConsumerOffsetNums" in await refused_pop(broker, "other", -1)
+            assert "maxConsumerOffsetNums" in await refused_pop(broker, "other", 0)
+            nothing = await popping.pop(broker, consumer_group="other", queue_id=1)
+            assert nothing == [], "there is nothing to be taken, and no offset"
+            for order in (True, False):
+                receipt = first.receipt.split(" ")
+                receipt[3] = "999" if order else receipt[3]
+                fields = AckHeader(
+                    consumer_group="other",
+                    topic=popping.TOPIC,
+                    queue_id=0,
+                    extra_info=" ".join(receipt),
+                    offset=0,
+                )
+                answer = await broker.ask(RequestCode.ACK_MESSAGE, fields)
+                assert ("maxConsumerOffsetNums" in (answer.remark or "")) == order
+            waiting = popping.header(consumer_group="other", queue_id=1, poll_time=60_000)
+            waits = asyncio.create_task(broker.ask(RequestCode.POP_MESSAGE, waiting))
+            await asyncio.sleep(0.2)
+            await popping.send(broker, "c", queue_id=1)
+            assert "maxConsumerOffsetNums" in ((await waits).remark or "")
+            assert len(offsets) == 1000
+            broker.parts.store.core.sync_log()
+            await until(lambda: offsets.query(popping.GROUP, popping.TOPIC, 0) == 2)
+
+    asyncio.run(main())
+
+
+async def refused_pop(broker: Running, group: str, queue_id: int) -> str:
+    fields = popping.header(consumer_group=group, queue_id=queue_id, poll_time=60_000)
+    answer = await broker.ask(RequestCode.POP_MESSAGE, fields)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    return answer.remark or ""
 
 
 def test_pulls_that_wait(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from mqlake.remoting.memory_budget import GRACE, MemoryBudget
 from tests.remoting.serving import until
@@ -11,7 +12,13 @@ LIMIT = 10_000_000
 
 
 class Holder:
-    """A connection of which only the size counts, and since when it stands still."""
+    """A connection of which only the size counts, and since when it stands still.
+
+    Attributes:
+        measured: how often connections were looked at, all together.
+    """
+
+    measured = 0
 
     def __init__(self, since: float, holders: set[Holder]) -> None:
         self.held = self.size = 0
@@ -21,6 +28,7 @@ class Holder:
         holders.add(self)
 
     def measure(self) -> int:
+        Holder.measured += 1
         return self.size
 
     def greed(self, now: float, grace: float) -> float:
@@ -45,7 +53,7 @@ class Holder:
 def test_the_one_that_stands_still_goes_and_the_one_that_moves_goes_on() -> None:
     async def run() -> None:
         loop, holders = asyncio.get_running_loop(), set[Holder]()
-        budget = MemoryBudget(LIMIT, loop, holders)
+        budget = MemoryBudget(LIMIT, loop)
         old = [Holder(loop.time() - 5, holders) for _ in range(4)]
         for one in old:
             one.grow(budget, 2_000_000)
@@ -65,7 +73,7 @@ def test_the_one_that_stands_still_goes_and_the_one_that_moves_goes_on() -> None
 def test_the_largest_of_those_that_stand_still_goes_first() -> None:
     async def run() -> None:
         loop, holders = asyncio.get_running_loop(), set[Holder]()
-        budget = MemoryBudget(LIMIT, loop, holders)
+        budget = MemoryBudget(LIMIT, loop)
         since = loop.time() - 5
         large, *others = [Holder(since, holders) for _ in range(8)]
         for one in others:
@@ -80,7 +88,7 @@ def test_the_largest_of_those_that_stand_still_goes_first() -> None:
 def test_nothing_is_spared_for_long_and_the_budget_is_hardly_exceeded() -> None:
     async def run() -> None:
         loop, holders = asyncio.get_running_loop(), set[Holder]()
-        budget = MemoryBudget(LIMIT, loop, holders)
+        budget = MemoryBudget(LIMIT, loop)
         begin = loop.time()
         moving = [Holder(begin + 1e9 * GRACE, holders) for _ in range(30)]
         for one in moving:
@@ -89,5 +97,56 @@ def test_nothing_is_spared_for_long_and_the_budget_is_hardly_exceeded() -> None:
             assert budget.used <= LIMIT * 5 / 4
         await until(lambda: budget.used <= LIMIT)
         await until(lambda: not any(one.is_held_back for one in moving if one.size))
+
+    asyncio.run(run())
+
+
+def test_few_of_very_many_connections_are_looked_at_in_one_go() -> None:
+    limit, part = 192 << 20, 1 << 18
+
+    async def run() -> None:
+        loop, holders = asyncio.get_running_loop(), set[Holder]()
+        budget = MemoryBudget(limit, loop)
+        small = [Holder(loop.time() - 10, holders) for _ in range(20_000)]
+        for one in small:
+            one.grow(budget, 9000)
+        large = [Holder(loop.time(), holders) for _ in range(12)]
+        Holder.measured, looks, is_over = 0, list[int](), False
+
+        def look() -> None:
+            looks.append(Holder.measured)
+            if not is_over:
+                loop.call_soon(look)
+
+        look()
+        for _ in range(8 << 20 >> 18):
+            for one in large:
+                before = Holder.measured
+                one.grow(budget, part)
+                one.since = loop.time()
+                assert Holder.measured - before < 2000
+                assert budget.used <= limit * 5 / 4
+        await until(lambda: budget.used <= limit)
+        await until(lambda: not any(one.is_held_back for one in large))
+        is_over = True
+        assert max(after - before for before, after in pairwise(looks)) < 10_000
+        assert all(one.size for one in large), "they moved a moment ago, and the small ones did not"
+        assert budget.used == sum(one.size for one in holders)
+
+    asyncio.run(run())
+
+
+def test_connections_that_hold_nothing_are_not_looked_at() -> None:
+    async def run() -> None:
+        loop, holders = asyncio.get_running_loop(), set[Holder]()
+        budget = MemoryBudget(LIMIT, loop)
+        for _ in range(1000):
+            one = Holder(loop.time() - 5, holders)
+            one.grow(budget, 1)
+            one.grow(budget, -1)
+        Holder.measured = 0
+        Holder(loop.time() - 5, holders).grow(budget, LIMIT + 1)
+        await until(lambda: budget.used <= LIMIT)
+        assert Holder.measured < 10
 
     asyncio.run(run())

@@ -299,7 +299,8 @@ def test_consumer_offsets(tmp_path: Path) -> None:
     table.commit_pull("G", "T", 0, 20)
     assert (table.query_pull("G", "T", 0), table.query("G", "T", 0)) == (20, 9)
     assert len(table) == 5
-    table.remove_topic("T")
+    for group in table.groups_of("T"):
+        table.remove(group, "T")
     assert len(table) == 1
     assert (table.topics_of("G"), table.topics_of("H"), table.groups_of("T")) == (
         {"T2"},

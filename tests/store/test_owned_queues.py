@@ -125,6 +125,21 @@ def test_a_removed_topic_starts_again_at_zero(tmp_path: Path) -> None:
     assert queues.max_offset("T", 0) == 1
 
 
+def test_a_topic_goes_a_file_at_a_time(tmp_path: Path) -> None:
+    queues = make(tmp_path)
+    queues.append("T", 0, 0, entries(0, 7))
+    queues.append("T", 1, 0, entries(0, 1))
+    removal = queues.removal("T")
+    assert next(removal) is None
+    assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (5, 7)
+    assert next(removal) == 0
+    queues.append("T", 0, 0, entries(0, 1))
+    assert list(removal) == [1]
+    queues.sync()
+    assert queues.queues() == [("T", 0)]
+    assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (0, 1)
+
+
 def test_a_topic_may_go_while_it_is_synced(tmp_path: Path) -> None:
     queues = make(tmp_path)
     queues.append("T", 0, 0, entries(0, 7))

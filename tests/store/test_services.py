@@ -121,6 +121,23 @@ def test_a_sync_that_fails_is_not_the_services_affair() -> None:
         job.run()
 
 
+def test_a_sync_that_fails_where_a_service_starts_or_ends_is_final_too() -> None:
+    clock = ManualClock(0)
+    start, end = Counted(), Counted(Waiting(done=SyncError("end")))
+    start.error = SyncError("start")
+    services = Services(clock, [Service(10, start.__call__, "a"), Service(10, end.__call__, "b")])
+    clock.forward(10)
+    first, second = services.due(), services.due()
+    assert first is not None
+    with pytest.raises(SyncError, match="start"):
+        first.run()
+    assert second is not None
+    second.run()
+    with pytest.raises(SyncError, match="end"):
+        second.done()
+    assert not any(service.failures for service in services)
+
+
 def test_a_disk_that_refuses_something_else_is_the_services_failure() -> None:
     clock = ManualClock(0)
     service = Service(10, Counted(Waiting(run=DiskError("full"))).__call__, "persist")

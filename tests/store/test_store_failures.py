@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.errors import FormatError, StoreError
+from mqlake.errors import FormatError, StoreError, SyncError
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutError, PutStatus
 from mqlake.store.blocking import BlockingMessageStore
@@ -95,6 +95,41 @@ def test_a_service_that_fails_does_not_stop_the_others(
     asyncio.run(run())
     assert "service retention failed" in caplog.text
     assert "Traceback" in caplog.text
+
+
+class _Ends:
+    """A job of which only the end fails."""
+
+    def run(self) -> None:
+        pass
+
+    def done(self) -> None:
+        raise SyncError("flush: Input/output error")
+
+
+@pytest.mark.parametrize("start", [failing(SyncError("flush: Input/output error")), _Ends])
+def test_a_sync_that_fails_in_a_service_is_final(
+    tmp_path: Path, start: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def in_a_loop() -> None:
+        async with MessageStore.open(tmp_path / "loop", SMALL) as store:
+            monkeypatch.setattr(store.core.flush_service, "start", start)
+            await until(lambda: isinstance(store.core.failure, SyncError))
+            assert not store.failed.done(), "the other services go on"
+            await store.put(message(0))
+
+    def in_threads() -> None:
+        with BlockingMessageStore.open(tmp_path / "thread", SMALL) as store:
+            monkeypatch.setattr(store.core.flush_service, "start", start)
+            asyncio.run(until(lambda: isinstance(store.core.failure, SyncError)))
+            store.put(message(0))
+
+    for put in (lambda: asyncio.run(in_a_loop()), in_threads):
+        with pytest.raises(SyncError) as closed:
+            put()
+        # `close` raises the failure, while the put's is handled.
+        assert isinstance(closed.value.__context__, PutError)
+        assert "Input/output error" in str(closed.value.__context__)
 
 
 @pytest.mark.parametrize("cancelled", [False, True])

@@ -219,7 +219,7 @@ def test_9328_9705_a_config_file_is_replaced_whole() -> None:
     for topic in ("T", "another-topic-with-a-long-name"):
         offsets.commit("group", topic, 0, 5)
     store.config.persist()
-    offsets.remove_topic("another-topic-with-a-long-name")
+    offsets.remove("group", "another-topic-with-a-long-name")
     before = len(disk.trace)
     store.config.persist()
     steps = [step for step in disk.trace[before:] if isinstance(step, Rename | Sync | SyncNames)]

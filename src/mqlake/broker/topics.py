@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
 
@@ -61,6 +62,7 @@ class Topics:
         self._settings, self._table = settings, table
         self.get = table.get
         self.on_change: Callable[[], None] = lambda: None
+        self._being_deleted: set[str] = set()
         self._own = list(_own_topics(settings.now))
         self._system = _system(self._own)
         for topic in self._own:
@@ -118,17 +120,40 @@ class Topics:
         return max(topic.read_queue_nums, topic.write_queue_nums) if topic else 0
 
     def check_room(self, name: str) -> None:
-        """Refuse a topic that would be one too many.
+        """Refuse a topic that would be one too many, or that is being deleted.
 
         Raises:
-            RemotingError: there are `maxTopicNums` already, and this is not one of them.
+            RemotingError: there are `maxTopicNums` already, and this is not one of them; or its
+                files are being deleted.
         """
+        self._check_deleted(name)
         most = self._settings.now.max_topic_nums
         if len(self._table) >= most and name not in self._table:
             reason = (
                 f"topic[{name}] is not created: there are {most} topics already (maxTopicNums);"
                 " delete topics, or raise the setting"
             )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+
+    @contextmanager
+    def deleting(self, name: str) -> Generator[None]:
+        """Let nobody create a topic whose files are being deleted, until the block ends.
+
+        Messages that somebody put to it meanwhile might be deleted, too.
+
+        Raises:
+            RemotingError: it is being deleted already.
+        """
+        self._check_deleted(name)
+        self._being_deleted.add(name)
+        try:
+            yield
+        finally:
+            self._being_deleted.discard(name)
+
+    def _check_deleted(self, name: str) -> None:
+        if name in self._being_deleted:
+            reason = f"topic[{name}] is being deleted; try again later"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def put(self, topic: Topic) -> None:

@@ -5,13 +5,24 @@ greediest are closed, and the others are read again. Greed is what a connection 
 cube of how long that has stood still; what moved a moment ago counts for nothing. So few large
 frames that stand still go before many small ones, and a client that sends one large frame gets
 through while others sit on all there is.
+
+However many connections there are, this takes little time in one round of the loop: those that
+hold nothing are never looked at, the others a slice at a time. Only if the budget is exceeded by
+far does somebody have to go at once: the greediest of those that hold much, and of some others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import logging
+from collections import deque
+from collections.abc import Generator, Iterable
+from heapq import heapify, heappop
+from itertools import chain, islice
+from time import perf_counter
 from typing import Final, Protocol
+
+_log: Final = logging.getLogger("mqlake.remoting")
 
 _ENOUGH: Final = 3 / 4
 """Part of the budget down to which connections are evicted, so that this is seldom done."""
@@ -19,8 +30,18 @@ _LESS: Final = 7 / 8
 """The same if those that are evicted still moved."""
 _MOST: Final = 5 / 4
 """Part of the budget that is never exceeded, whoever has to go."""
+_AT_ONCE: Final = 1 / 32
+"""Part of the budget that is made free at once when that much is held."""
+_MUCH: Final = 1 / 512
+"""Part of the budget from which a connection holds much: only few can."""
+_OTHERS: Final = 512
+"""Connections that hold less, and are looked at in one go: those that began to first."""
 _SMALL: Final = 65_536
 """Bytes up to which a connection is read all the same."""
+_LITTLE: Final = 32
+"""Connections that are looked at before the time is."""
+_TURN: Final = 0.002
+"""Seconds of one round of the loop in which connections are looked at."""
 _LOOK: Final = 0.05
 """Seconds between looks at an exceeded budget."""
 GRACE: Final = 0.5
@@ -62,29 +83,27 @@ class Holder(Protocol):
 class MemoryBudget:
     """Counts what all connections hold.
 
-    Args:
-        holders: the connections that are open.
-
     Attributes:
         used: bytes that are held.
         limit: bytes that may be.
     """
 
-    def __init__(
-        self, limit: int, loop: asyncio.AbstractEventLoop, holders: Collection[Holder]
-    ) -> None:
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
         self.limit = limit
         self.used = 0
-        self._loop, self._holders = loop, holders
-        self._held_back: list[Holder] = []
+        self._loop = loop
+        self._much = int(limit * _MUCH)
+        # Those that hold much, and those that hold something, in the order in which they began to.
+        self._large: dict[Holder, None] = {}
+        self._small: dict[Holder, None] = {}
+        self._held_back: deque[Holder] = deque()
         self._exceeded_at = 0.0
         self._is_looking = False
 
     def hold(self, holder: Holder, size: int) -> None:
         """Count what a connection holds now; if that is too much for all, read it no further."""
         grown = size - holder.held
-        self.used += grown
-        holder.held = size
+        self._set(holder, size)
         if grown <= 0 or self.used <= self.limit:
             return
         if size > _SMALL:
@@ -95,37 +114,92 @@ class MemoryBudget:
             self._exceeded_at = self._loop.time()
             self._loop.call_later(_LOOK, self._look)
         if self.used > self.limit * _MOST:
-            self._evict(0.0)
+            self._evict_at_once()
+
+    def _set(self, holder: Holder, size: int) -> None:
+        old, much = holder.held, self._much
+        self.used += size - old
+        holder.held = size
+        if old > much < size or 0 < old <= much >= size > 0:
+            return
+        if old > 0:
+            del (self._large if old > much else self._small)[holder]
+        if size > 0:
+            (self._large if size > much else self._small)[holder] = None
+
+    def _evict_at_once(self) -> None:
+        """Close some of the greediest connections, to be below what is never exceeded."""
+        enough, now = int(self.limit * (_MOST - _AT_ONCE)), self._loop.time()
+        found = self._measured(list(chain(self._large, islice(self._small, _OTHERS))), now, 0.0)
+        found.sort()
+        for _, _, holder in found:
+            if self.used <= enough:
+                return
+            self._evict(holder)
+
+    def _measured(
+        self, holders: Iterable[Holder], now: float, grace: float
+    ) -> list[tuple[float, int, Holder]]:
+        """Measure connections; return those that are greedy, with their greed as a minus."""
+        found: list[tuple[float, int, Holder]] = []
+        for number, holder in enumerate(holders):
+            self._set(holder, holder.measure())
+            greed = holder.greed(now, grace) if holder.held else 0.0
+            if greed:
+                found.append((-greed, number, holder))
+        return found
+
+    def _evict(self, holder: Holder) -> None:
+        holder.evict(
+            f"it holds {holder.held} bytes, more than others and for longer, "
+            f"and all connections together exceed {self.limit} bytes"
+        )
+        self._set(holder, 0)
+
+    # A slice at a time
 
     def _look(self) -> None:
         """Make room, and let those go on that were held back."""
         patience_ends = self._exceeded_at + _PATIENCE
-        self._evict(GRACE if self._loop.time() < patience_ends else 0.0)
-        if self.used > self.limit:
-            self._loop.call_later(_LOOK, self._look)
-            return
-        self._is_looking = False
-        held_back, self._held_back = self._held_back, []
-        for holder in held_back:
-            holder.go_on()
+        self._go_on(self._make_room(GRACE if self._loop.time() < patience_ends else 0.0))
 
-    def _evict(self, grace: float) -> None:
-        """Close the greediest connections until there is room again."""
-        now, enough = self._loop.time(), int(self.limit * (_ENOUGH if grace else _LESS))
-        for holder in self._holders:
-            size = holder.measure()
-            self.used += size - holder.held
-            holder.held = size
-        if self.used <= enough:
+    def _go_on(self, work: Generator[None]) -> None:
+        until = perf_counter() + _TURN
+        try:
+            for _ in work:
+                if perf_counter() >= until:
+                    self._loop.call_soon(self._go_on, work)
+                    return
+        except Exception:  # noqa: BLE001 (nobody else would look again)
+            _log.exception("the memory of connections could not be looked at")
+        if self._is_looking:
+            self._loop.call_later(_LOOK, self._look)
+
+    def _make_room(self, grace: float) -> Generator[None]:
+        enough = int(self.limit * (_ENOUGH if grace else _LESS))
+        yield from self._evict_greediest(enough, grace)
+        if self.used > self.limit:
             return
-        greed = {holder: holder.greed(now, grace) for holder in self._holders}
-        for holder in sorted(greed, key=greed.__getitem__, reverse=True):
-            if self.used <= enough or not greed[holder]:
-                return
-            size = holder.held
-            holder.evict(
-                f"it holds {size} bytes, more than others and for longer, "
-                f"and all connections together exceed {self.limit} bytes"
-            )
-            self.used -= size
-            holder.held = 0
+        self._exceeded_at = self._loop.time()  # if it is again
+        while self._held_back and self.used <= self.limit:
+            self._held_back.popleft().go_on()
+            yield
+        self._is_looking = bool(self._held_back)
+
+    def _evict_greediest(self, enough: int, grace: float) -> Generator[None]:
+        """Close the greediest connections until there is room again."""
+        now, found = self._loop.time(), list[tuple[float, int, Holder]]()
+        holders = iter([*self._large, *self._small])
+        number = 0
+        while some := list(islice(holders, _LITTLE)):
+            for greed, at, holder in self._measured(some, now, grace):
+                found.append((greed, number + at, holder))
+            number += len(some)
+            yield
+        heapify(found)
+        while found and self.used > enough:
+            greed, _, holder = heappop(found)
+            # One that has moved since is not the greediest any more.
+            if holder.held and holder.greed(self._loop.time(), grace) * 2 >= -greed:
+                self._evict(holder)
+            yield

@@ -58,7 +58,7 @@ class Shared:
         self.decode_json = json_header.decode_typed(typed or {})
         self.runs = runs
         self.peers: set[Peer] = set()
-        self.budget = MemoryBudget(limits.memory, loop, self.peers)
+        self.budget = MemoryBudget(limits.memory, loop)
         self.turns = Turns(loop)
         self.connections = limits.connections
         self.last_read: Peer | None = None

@@ -259,15 +259,12 @@ class BlockingMessageStore(Answers):
         Raises:
             DiskError: the disk refused something else; the job is not done.
         """
-        failure: SyncError | None = None
-        self.lock.release()
         try:
-            job.run()
-        except SyncError as error:
-            failure = error
-        finally:
-            self.lock.acquire()
-        if failure is None:
+            self.lock.release()
+            try:
+                job.run()
+            finally:
+                self.lock.acquire()
             job.done()
-        else:
-            self.core.fail(failure)
+        except SyncError as error:
+            self.core.fail(error)

@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from time import perf_counter
 from typing import NamedTuple, Self
 
 from mqlake.dispatch.drafts import Drafts
@@ -29,6 +30,9 @@ from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings
 
 _log = logging.getLogger(__name__)
+
+_TURN = 0.002
+"""Seconds after which others are served while a topic is removed."""
 
 
 class _Waiting(NamedTuple):
@@ -426,11 +430,23 @@ class MessageStore(Answers):
     async def remove_topic(self, topic: str) -> None:
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.
 
+        Others are served meanwhile. Messages that are put to the topic before it returns may be
+        removed, too.
+
         Raises:
             StoreError: a sync failed, now or before.
             DiskError: the disk refused something else; the same call completes it.
         """
-        await self._run(self.core.remove_topic(topic))
+        removal, until = self.core.removal(topic), perf_counter() + _TURN
+        while True:
+            try:
+                next(removal)
+            except StopIteration as stop:
+                await self._run(stop.value)
+                break
+            if perf_counter() >= until:
+                await asyncio.sleep(0)
+                until = perf_counter() + _TURN
         if self.core.failure is not None:
             raise self.core.failure
 
@@ -442,10 +458,9 @@ class MessageStore(Answers):
         """
         try:
             await self._loop.run_in_executor(self._disk, self._run_in_thread, job)
+            job.done()
         except SyncError as error:
             self.core.fail(error)
-        else:
-            job.done()
 
     def _run_in_thread(self, job: Job) -> None:
         try:

@@ -119,7 +119,7 @@ class Service:
 
 
 class ServiceJob:
-    """A service's job: what it raises is the service's failure, except a `SyncError` of `run`."""
+    """A service's job: what it raises is the service's failure, except a `SyncError`."""
 
     def __init__(self, service: Service, job: Job) -> None:
         self.service, self.job = service, job
@@ -139,17 +139,36 @@ class ServiceJob:
             self._error = error
 
     def done(self) -> None:
-        """Note in the store's thread how `run` ended."""
+        """Note in the store's thread how `run` ended.
+
+        Raises:
+            SyncError: as `run`.
+        """
         error = self._error
         if error is None:
             try:
                 self.job.done()
+            except SyncError:
+                raise
             except Exception as raised:  # noqa: BLE001 (counted and logged)
                 error = raised
         if error is None:
             self.service.worked()
         else:
             self.service.failed(error)
+
+
+class _FailedSync:
+    """The job of a service that met a `SyncError` before it had one: it raises that."""
+
+    def __init__(self, error: SyncError) -> None:
+        self._error = error
+
+    def run(self) -> None:
+        raise self._error
+
+    def done(self) -> None:
+        """Nothing to do: it is never reached."""
 
 
 class Services:
@@ -191,6 +210,8 @@ class Services:
         service.last = now
         try:
             job = service.start()
+        except SyncError as error:
+            return _FailedSync(error)
         except Exception as error:  # noqa: BLE001 (one service does not stop the others)
             service.failed(error)
             return None

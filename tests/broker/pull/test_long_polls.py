@@ -7,10 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND
 from tests.broker.consuming import Consumer, subscription
-from tests.broker.pull.pulls import GROUP, Pulled, fill, numbers, pull, start_pull
-from tests.broker.running import PATIENCE, running
+from tests.broker.pull.pulls import (
+    GROUP,
+    Pulled,
+    fill,
+    numbers,
+    pull,
+    pull_header,
+    pulled,
+    start_pull,
+)
+from tests.broker.running import PATIENCE, running, to
+from tests.broker.slow_reader import SlowReader
 
 LONG = int(PATIENCE * 1000)
 
@@ -146,5 +158,28 @@ def test_the_broker_stops_while_pulls_wait(tmp_path: Path) -> None:
             await until_waiting(waiting)
             await broker.broker.stop()
             assert (await waiting).code == ResponseCode.PULL_NOT_FOUND
+
+    asyncio.run(main())
+
+
+def test_pulls_of_a_client_that_does_not_read_are_answered_once_it_reads(tmp_path: Path) -> None:
+    """Their time is up meanwhile, and the broker does not fill its memory with their answers."""
+    body = bytes(250_000)
+
+    async def main() -> None:
+        async with running(tmp_path) as broker:
+            await fill(broker, 1)
+            fields = pull_header(
+                1, sys_flag=HAS_SUBSCRIPTION | MAY_SUSPEND, suspend_timeout_millis=1500
+            )
+            slow = await SlowReader.connect(broker)
+            await slow.ask(request(RequestCode.PULL_MESSAGE, fields) for _ in range(100))
+            assert not (await broker.send(to("Orders", queue_id=0), body)).code
+            await asyncio.sleep(2)
+            assert max(peer.unsent for peer in broker.broker.peers) < 2_000_000
+            answers = await slow.read(100)
+            assert [pulled(answer).bodies for answer in answers] == [[body]] * 100
+            assert len({answer.opaque for answer in answers}) == 100
+            slow.close()
 
     asyncio.run(main())

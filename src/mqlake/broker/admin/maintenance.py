@@ -48,7 +48,8 @@ class MaintenanceAdmin:
         store = self._parts.store
         for topic in store.core.reads.topics():
             if topic not in self._parts.topics and not self._parts.topics.is_system(topic):
-                await store.remove_topic(topic)
+                with self._parts.topics.deleting(topic):
+                    await store.remove_topic(topic)
         return response(request)
 
     def _ha_status(self, _peer: Peer, request: Command) -> Command:

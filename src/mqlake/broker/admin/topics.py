@@ -127,8 +127,9 @@ class TopicAdmin:
             retries = (retry for group in groups for retry in _pop_retry_topics(name, group))
             names += [retry for retry in retries if retry in self._parts.topics]
         for each in names:
-            self._parts.topics.remove(each)
-            await self._parts.store.remove_topic(each)
+            with self._parts.topics.deleting(each):
+                self._parts.topics.remove(each)
+                await self._parts.store.remove_topic(each)
         return response(request)
 
     def _get(self, _peer: Peer, request: Command) -> Command:

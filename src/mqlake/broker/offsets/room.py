@@ -7,6 +7,12 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 
 
+def has_room(parts: Parts, more: int = 1) -> bool:
+    """Say whether so many offsets more may be kept (`maxConsumerOffsetNums`)."""
+    offsets = parts.store.core.config.consumer_offsets
+    return len(offsets) + more <= parts.settings.max_consumer_offset_nums
+
+
 def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
     """Refuse offsets of a group in queues of a topic that would be too many with all others.
 
@@ -17,7 +23,7 @@ def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
         parts.store.core.config.consumer_offsets,
         parts.settings.max_consumer_offset_nums,
     )
-    if len(offsets) + more > most:
+    if not has_room(parts, more):
         reason = (
             f"the offset of group {group} in topic {topic} is not kept: there are {len(offsets)}"
             f" offsets, and {most} are allowed (maxConsumerOffsetNums); delete groups or topics,"

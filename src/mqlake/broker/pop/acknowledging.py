@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from mqlake.broker.admin.bodies import admin_body
+from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
@@ -127,6 +128,8 @@ class Acknowledging:
         old = offsets.query(group, topic, queue_id)
         if old is not None and offset < old:
             return
+        if old is None:
+            check_offsets(self._parts, group, topic)
         following = self._ordered.acknowledge(key, offset, receipt.pop_time)
         if following is None:
             return

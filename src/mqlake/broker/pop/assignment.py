@@ -5,11 +5,13 @@ Upstream: `QueryAssignmentProcessor`, `MessageRequestModeManager`.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 import msgspec
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.pop.kept_table import KeptTable
-from mqlake.formats import fastjson
+from mqlake.broker.pop.kept_table import KeptTable, Members
 from mqlake.formats.config import MessageRequestModes
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ
@@ -24,6 +26,8 @@ from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.naming import RETRY_PREFIX
 from mqlake.protocol.strategies import STRATEGIES, share
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Answer
+from mqlake.remoting.slices import Job
 
 POP = "POP"
 PULL = "PULL"
@@ -37,8 +41,9 @@ class AssignmentRequests:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._file = KeptTable[MessageRequestModes](parts, MessageRequestModes, self._table)
+        self._file = KeptTable[MessageRequestModes](parts, MessageRequestModes, self._gather)
         self._modes = self._file.found.message_request_mode_map
+        self._count = sum(map(len, self._modes.values()))
         self._routes = _Routes(parts)
 
     async def query(self, _peer: Peer, request: Command) -> Command:
@@ -63,18 +68,45 @@ class AssignmentRequests:
         if self._parts.groups.get_or_make(group) is None:
             reason = "subscription group does not exist"
             raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
+        if group not in self._modes.get(topic, ()):
+            self._check_room(topic, group)
+            self._count += 1
         mode = MessageRequestMode(topic, group, wanted.mode, wanted.pop_share_queue_num)
         self._modes.setdefault(topic, {})[group] = mode
         self._file.change()
         return response(request)
 
-    def all_modes(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
-        """Answer all modes that were set."""
-        table = msgspec.to_builtins(self._table())
-        return response(request, body=fastjson.dumps(table, pretty=False).encode())
+    def _check_room(self, topic: str, group: str) -> None:
+        most = self._parts.settings.max_answer_entries
+        if self._count >= most:
+            reason = (
+                f"the mode of group {group} in topic {topic} is not kept: there are {most} modes"
+                " (maxAnswerEntries); raise the setting"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
-    def _table(self) -> MessageRequestModes:
-        return MessageRequestModes(self._modes)
+    def all_modes(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        """Answer all modes that were set."""
+        return self._parts.slices.serve(peer, self._all_modes(request))
+
+    def _all_modes(self, request: Command) -> Job[Answer]:
+        topics: list[bytes] = []
+        for topic in list(self._modes):
+            groups: list[bytes] = []
+            for group, mode in list(self._modes[topic].items()):
+                groups.append(encode_body(group) + b":" + encode_body(mode))
+                yield
+            topics.append(encode_body(topic) + b":{" + b",".join(groups) + b"}")
+        return response(request, body=b'{"messageRequestModeMap":{' + b",".join(topics) + b"}}")
+
+    def _gather(self) -> Job[Members]:
+        table: dict[str, dict[str, object]] = {}
+        for topic in list(self._modes):
+            modes = table[topic] = {}
+            for group, mode in list(self._modes[topic].items()):
+                modes[group] = msgspec.to_builtins(mode)
+                yield
+        return {"messageRequestModeMap": table}
 
     def _mode(self, topic: str, group: str) -> MessageRequestMode:
         found = self._modes.get(topic, {}).get(group)

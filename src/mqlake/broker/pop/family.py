@@ -9,10 +9,12 @@ from mqlake.broker.pop.acknowledging import Acknowledging
 from mqlake.broker.pop.assignment import AssignmentRequests
 from mqlake.broker.pop.in_flight import InFlight
 from mqlake.broker.pop.keeper import Keeper
+from mqlake.broker.pop.notifications import Notifications
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.reading import Reading
 from mqlake.broker.pop.requests import PopRequests
 from mqlake.broker.pop.revival import Revival
+from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.errors import DiskError
 from mqlake.protocol.codes import RequestCode
@@ -30,9 +32,13 @@ class PopConsumption:
         self._core = parts.store.core
         self._in_flight = InFlight(self._core.config.consumer_offsets)
         self._keeper = Keeper(parts, self._in_flight)
-        ordered, waiting = Ordered(parts), Waiting(parts)
+        rounds = Rounds(parts)
+        ordered, waiting = Ordered(parts), Waiting(parts, rounds)
         reading = Reading(parts, self._in_flight, ordered, self._keeper)
-        self._requests = PopRequests(parts, reading, ordered, waiting)
+        self._requests = PopRequests(parts, reading, waiting, rounds)
+        self._notifications = Notifications(
+            parts, reading, ordered, waiting, rounds, self._requests.check_topic
+        )
         self._acknowledging = Acknowledging(parts, self._in_flight, self._keeper, ordered, waiting)
         self._assignment = AssignmentRequests(parts)
         if parts.settings.timer_wheel_enable:
@@ -44,8 +50,8 @@ class PopConsumption:
         """Return what serves each request code."""
         return (
             Route(RequestCode.POP_MESSAGE, self._requests.pop, Permission.SUBSCRIBE),
-            Route(RequestCode.NOTIFICATION, self._requests.notify, Permission.SUBSCRIBE),
-            Route(RequestCode.POLLING_INFO, self._requests.polling_info, Permission.READ),
+            Route(RequestCode.NOTIFICATION, self._notifications.notify, Permission.SUBSCRIBE),
+            Route(RequestCode.POLLING_INFO, self._notifications.polling_info, Permission.READ),
             Route(RequestCode.ACK_MESSAGE, self._acknowledging.acknowledge, Permission.SUBSCRIBE),
             Route(
                 RequestCode.BATCH_ACK_MESSAGE,

@@ -9,6 +9,7 @@ import logging
 
 import msgspec
 
+from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint, Key, ack_message, point_message
 from mqlake.broker.pop.in_flight import InFlight, Pop
@@ -178,6 +179,6 @@ class Keeper:
         if name not in self._parts.topics and fault is None:
             self._parts.topics.make(name, QUEUES)
             offsets = self._core.config.consumer_offsets
-            if offsets.query(point.group, name, 0) is None:
+            if offsets.query(point.group, name, 0) is None and has_room(self._parts):
                 offsets.commit(point.group, name, 0, 0)
         return name

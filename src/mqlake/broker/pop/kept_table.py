@@ -10,16 +10,16 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import msgspec
-
 from mqlake.broker.parts import Parts
 from mqlake.errors import MqlakeError
 from mqlake.formats import fastjson
 from mqlake.formats.config import Config, load
+from mqlake.remoting.slices import Job
 from mqlake.storage.durable import make_directories, replace_file
 from mqlake.storage.read_file import read_file
 
 C = TypeVar("C", bound=Config)
+Members = dict[str, object]
 
 _DIRECTORY = "config"
 _INTERVAL = 5.0
@@ -30,21 +30,26 @@ _log = logging.getLogger(__name__)
 class KeptTable(Generic[C]):
     """One table: found at the start, written a few seconds after each change and at the stop.
 
+    However long the table is, this holds the event loop for a moment at a time: the file's members
+    are gathered a slice at a time, and are encoded and written in another thread.
+
     Attributes:
         found: what the file held at the start.
 
     Args:
-        make: makes what the file is to hold.
+        gather: returns the job that returns the file's members by name. What it returns must not
+            change any more.
 
     Raises:
         FormatError: the file and its backup are both damaged.
     """
 
-    def __init__(self, parts: Parts, kind: type[C], make: Callable[[], C]) -> None:
+    def __init__(self, parts: Parts, kind: type[C], gather: Callable[[], Job[Members]]) -> None:
+        self._slices = parts.slices
         self._directory = parts.store.core.directory
         self._path = f"{_DIRECTORY}/{kind.file_name}"
         self.found: C = load(self._read, kind) or kind()
-        self._make = make
+        self._gather = gather
         self._changed = False
         self._writing: asyncio.Task[None] | None = None
         parts.repeating.every(_INTERVAL, self._write_if_changed)
@@ -59,23 +64,27 @@ class KeptTable(Generic[C]):
 
     def _write_if_changed(self) -> None:
         if self._changed and (self._writing is None or self._writing.done()):
-            self._changed = False
-            self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, self._data()))
+            self._writing = asyncio.ensure_future(self._gather_and_write())
 
     async def _write_last(self) -> None:
         if self._writing is not None:
             await self._writing
         if self._changed:
-            self._changed = False
-            await asyncio.to_thread(self._write, self._data())
+            await self._gather_and_write()
 
-    def _data(self) -> bytes:
-        return fastjson.dumps(msgspec.to_builtins(self._make())).encode("utf-8", "replace")
-
-    def _write(self, data: bytes) -> None:
+    async def _gather_and_write(self) -> None:
+        self._changed = False
         try:
-            make_directories(self._directory, _DIRECTORY)
-            replace_file(self._directory, self._path, data, backup=f"{self._path}.bak")
-        except MqlakeError as error:
+            members = await self._slices.finish(self._gather())
+            await asyncio.to_thread(self._write, members)
+        except Exception as error:  # noqa: BLE001 (nobody waits for it: it is logged)
             self._changed = True
-            _log.warning("%s was not written, and will be tried again: %s", self._path, error)
+            trace = None if isinstance(error, MqlakeError) else error
+            _log.warning(
+                "%s was not written, and will be tried again: %s", self._path, error, exc_info=trace
+            )
+
+    def _write(self, members: Members) -> None:
+        data = fastjson.dumps(members).encode("utf-8", "replace")
+        make_directories(self._directory, _DIRECTORY)
+        replace_file(self._directory, self._path, data, backup=f"{self._path}.bak")

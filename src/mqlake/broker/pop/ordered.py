@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
-from mqlake.broker.pop.kept_table import KeptTable
+from mqlake.broker.pop.kept_table import KeptTable, Members
 from mqlake.formats.config import ConsumerOrderInfos
 from mqlake.formats.config.consumer_order_info import OrderInfo
 from mqlake.protocol.receipts import PopInfo
+from mqlake.remoting.slices import Job
 
 _FORGET_AFTER = 24 * 60 * 60 * 1000
 _SEPARATOR = "@"
@@ -54,7 +57,7 @@ class Ordered:
 
     def __init__(self, parts: Parts) -> None:
         self._now = parts.store.core.clock.milliseconds
-        self._file = KeptTable[ConsumerOrderInfos](parts, ConsumerOrderInfos, self._table)
+        self._file = KeptTable[ConsumerOrderInfos](parts, ConsumerOrderInfos, self._gather)
         self._queues: dict[QueueKey, _InHand] = {}
         for name, queues in self._file.found.table.items():
             topic, _, group = name.partition(_SEPARATOR)
@@ -115,7 +118,7 @@ class Ordered:
     def change_time(self, key: QueueKey, queue_offset: int, pop_time: int, visible: int) -> None:
         """Let a message come again at another time (ms)."""
         found = self._queues.get(key)
-        if found is not None and found.pop_time == pop_time:
+        if found is not None and found.pop_time == pop_time and queue_offset in found.offsets:
             found.visible[queue_offset] = visible
             self._file.change()
 
@@ -124,16 +127,18 @@ class Ordered:
         if self._queues.pop(key, None) is not None:
             self._file.change()
 
-    def _table(self) -> ConsumerOrderInfos:
+    def _gather(self) -> Job[Members]:
         oldest = self._now() - _FORGET_AFTER
-        table: dict[str, dict[int, OrderInfo]] = {}
-        for key, found in list(self._queues.items()):
-            if found.pop_time < oldest:
+        table: dict[str, dict[int, object]] = {}
+        for key in list(self._queues):
+            found = self._queues.get(key)
+            if found is not None and found.pop_time < oldest:
                 del self._queues[key]
-                continue
-            queues = table.setdefault(f"{key.topic}{_SEPARATOR}{key.group}", {})
-            queues[key.queue_id] = _kept(found)
-        return ConsumerOrderInfos(table)
+            elif found is not None:
+                queues = table.setdefault(f"{key.topic}{_SEPARATOR}{key.group}", {})
+                queues[key.queue_id] = msgspec.to_builtins(_kept(found))
+            yield
+        return {"table": table}
 
 
 def _loaded(info: OrderInfo) -> _InHand:

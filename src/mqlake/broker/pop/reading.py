@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mqlake.broker.filter.subscriptions import Choice
+from mqlake.broker.offsets.room import check_offsets, has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
@@ -20,9 +21,11 @@ from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.naming import RETRY_PREFIX
 from mqlake.protocol.receipts import ORDERED, PopInfo, Receipt
 from mqlake.protocol.retry_topics import mark_of
+from mqlake.remoting.slices import Job
 from mqlake.store.delivery.put_again import read_stored
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import Status
@@ -63,6 +66,7 @@ class Taken:
     Attributes:
         rest: how many messages are left in the queues that were looked at.
         free_at: when (ms) the first of those queues is free that have to wait; None for none.
+        refusal: why messages of one of those queues were not taken; None for no reason.
     """
 
     pop_time: int
@@ -71,6 +75,7 @@ class Taken:
     info: PopInfo = field(default_factory=PopInfo)
     rest: int = 0
     free_at: int | None = None
+    refusal: RemotingError | None = None
 
 
 class Reading:
@@ -86,28 +91,45 @@ class Reading:
         revive = ORDERED if wanted.is_ordered else self._keeper.next_revive_queue()
         return Taken(self._core.clock.milliseconds(), revive)
 
-    def take(self, wanted: Wanted, topic: str, queue_id: int, taken: Taken) -> None:
+    def take(self, wanted: Wanted, topic: str, queue_id: int, taken: Taken) -> Job[None]:
         """Take what there is in a queue, up to what is wanted in all."""
         key = QueueKey(topic, wanted.group, queue_id)
         self._take_reset(key)
-        offset = self._next_offset(key, wanted.init_mode)
+        for number in range(1, _MOST_TRIES + 1):
+            # Each time from the start: others may have popped meanwhile.
+            following, is_done = self._try(wanted, key, taken)
+            if is_done or number == _MOST_TRIES:
+                high = self._core.reads.queue(topic, queue_id).max_offset
+                taken.rest += max(0, high - following) if following is not None else 0
+                return
+            yield
+
+    def _try(self, wanted: Wanted, key: QueueKey, taken: Taken) -> tuple[int | None, bool]:
+        """Read a queue once.
+
+        Returns:
+            The offset after what was taken, None if nothing may be; whether that is all there is.
+        """
+        try:
+            offset = self._next_offset(key, wanted.init_mode)
+        except RemotingError as refusal:
+            taken.refusal = refusal
+            return None, True
+        if offset is None:
+            return None, True
         if wanted.is_ordered and self._ordered.is_blocked(key, wanted.attempt_id):
             free_at = self._ordered.free_at(key)
             taken.free_at = free_at if taken.free_at is None else min(taken.free_at, free_at)
-            return
-        result = None
-        if len(taken.bodies) < wanted.most:
-            for _ in range(_MOST_TRIES):
-                result = self._read(wanted, key, offset, wanted.most - len(taken.bodies))
-                if result.status in _WRONG_OFFSET and result.next_offset != offset:
-                    self._go_to(key, result.next_offset)
-                elif self._keep(wanted, key, offset, result, taken) or (
-                    result.next_offset <= offset
-                ):
-                    break
-                offset = result.next_offset
-        high = self._core.reads.queue(topic, queue_id).max_offset
-        taken.rest += max(0, high - (offset if result is None else result.next_offset))
+            return None, True
+        if len(taken.bodies) >= wanted.most:
+            return offset, True
+        result = self._read(wanted, key, offset, wanted.most - len(taken.bodies))
+        following = result.next_offset
+        if result.status in _WRONG_OFFSET and following != offset:
+            self._go_to(key, following)
+            return following, False
+        is_done = self._keep(wanted, key, offset, result, taken) or following <= offset
+        return following, is_done
 
     def rest(self, key: QueueKey) -> int:
         """Return how many messages of a queue a group has not popped."""
@@ -128,10 +150,20 @@ class Reading:
         self._in_flight.forget(key)
         self._offsets.commit(key.group, key.topic, key.queue_id, offset)
 
-    def _next_offset(self, key: QueueKey, init_mode: int) -> int:
+    def _next_offset(self, key: QueueKey, init_mode: int) -> int | None:
+        """Return where a group goes on in a queue; None if it has nothing there, and no offset.
+
+        Raises:
+            RemotingError: no more offsets may be kept, and no message may be taken without one: it
+                would be taken again and again.
+        """
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         if known is None:
             known = self._first_offset(key, init_mode)
+            if not has_room(self._parts):
+                if self._core.reads.queue(key.topic, key.queue_id).max_offset <= known:
+                    return None
+                check_offsets(self._parts, key.group, key.topic)
             self._offsets.commit(key.group, key.topic, key.queue_id, known)
         return max(known, self._in_flight.next_offset(key) or 0)
 

@@ -1,40 +1,30 @@
-"""POP_MESSAGE, NOTIFICATION, POLLING_INFO.
-
-Upstream: `PopMessageProcessor`, `NotificationProcessor`, `PollingInfoProcessor`.
-"""
+"""POP_MESSAGE (upstream: `PopMessageProcessor`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Coroutine
+from typing import Any
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice
 from mqlake.broker.parts import Parts
-from mqlake.broker.pop.in_flight import QueueKey
-from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.reading import Reading, Taken, Wanted
-from mqlake.broker.pop.waiting import ALL_QUEUES, Waiting
+from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
+from mqlake.broker.pop.waiting import Waiting
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.headers.pop import (
-    NotificationAnswerHeader,
-    NotificationHeader,
-    PollingInfoAnswerHeader,
-    PollingInfoHeader,
-    PopAnswerHeader,
-    PopHeader,
-)
+from mqlake.protocol.headers.pop import PopAnswerHeader, PopHeader
 from mqlake.protocol.naming import RETRY_PREFIX
-from mqlake.protocol.retry_topics import retry_topic, retry_topic_fault, retry_topics
+from mqlake.protocol.retry_topics import retry_topic, retry_topic_fault
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Answer
+from mqlake.remoting.slices import Job, run_at_once
 
 _MOST_MESSAGES = 32
 _LATE = 500
 """Milliseconds after the end of its poll time from which a pop is not looked at."""
-_RETRY_FIRST = 5
-"""One of so many pops looks into the retry topic first, the others last."""
 
 _INVALID = ResponseCode.INVALID_PARAMETER
 _FORBIDDEN = ResponseCode.NO_PERMISSION
@@ -43,43 +33,59 @@ _FORBIDDEN = ResponseCode.NO_PERMISSION
 class PopRequests:
     """Answers what asks for messages to pop."""
 
-    def __init__(self, parts: Parts, reading: Reading, ordered: Ordered, waiting: Waiting) -> None:
+    def __init__(self, parts: Parts, reading: Reading, waiting: Waiting, rounds: Rounds) -> None:
         self._parts, self._reading = parts, reading
-        self._ordered, self._waiting = ordered, waiting
+        self._waiting, self._rounds = waiting, rounds
         self._now = parts.store.core.clock.milliseconds
-        self._turn = 0
 
     # POP_MESSAGE
 
-    def pop(self, peer: Peer, request: Command) -> Command | None:
+    def pop(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer with messages, or let the request wait for some."""
         header = request.header(PopHeader)
         topic, wanted = self._check(header, peer)
-        left = header.poll_time - (self._now() - header.born_time if header.born_time else 0)
-        if left < -_LATE:
+        if self._left(header) < -_LATE:
             nothing = Taken(self._now(), 0)
             return self._answer(request, header, nothing, ResponseCode.POLLING_TIMEOUT)
-        taken = self._take(header, topic, wanted)
+        round_ = self._round(header, topic, wanted)
+        job = self._pop(peer, request, header, wanted, round_)
+        if round_.is_short and wanted.choice.condition is None:
+            return run_at_once(job)
+        return self._parts.slices.serve(peer, job, size=len(request.body))
+
+    def _pop(
+        self, peer: Peer, request: Command, header: PopHeader, wanted: Wanted, round_: Round
+    ) -> Job[Answer]:
+        news = self._waiting.news
+        taken = yield from self._take(header, wanted, round_)
         if taken.bodies:
             return self._answer(request, header, taken)
         name, group, queue_id = header.topic, header.consumer_group, header.queue_id
         if header.poll_time > 0 and self._waiting.is_full(name, group, queue_id):
             return self._answer(request, header, taken, ResponseCode.POLLING_FULL)
-        if min(left, header.poll_time) <= 0:
+        left = min(self._left(header), header.poll_time)
+        if left <= 0:
             return self._answer(request, header, taken, ResponseCode.POLLING_TIMEOUT)
         peer.drop_body(request)
         waits = _WaitingPop(self, peer, request.bare(), header)
-        self._waiting.add(name, group, queue_id, waits, min(left, header.poll_time))
+        self._waiting.add(name, group, queue_id, waits, left)
+        if self._waiting.news != news:
+            # Something came meanwhile, maybe into a queue that had been looked into.
+            self._waiting.wake(name, group, queue_id)
         return None
 
-    def try_again(self, peer: Peer, request: Command, header: PopHeader) -> bool:
+    def _left(self, header: PopHeader) -> int:
+        """Return for how long (ms) a request may still wait."""
+        return header.poll_time - (self._now() - header.born_time if header.born_time else 0)
+
+    def try_again(self, peer: Peer, request: Command, header: PopHeader) -> Job[bool]:
         """Answer a request that waits if there is something now; say whether it was answered."""
         try:
             topic, wanted = self._check(header, peer)
+            taken = yield from self._take(header, wanted, self._round(header, topic, wanted))
         except RemotingError as error:
             peer.answer(request, response(request, error.code, remark=error.remark))
             return True
-        taken = self._take(header, topic, wanted)
         if taken.bodies:
             peer.answer(request, self._answer(request, header, taken))
         return bool(taken.bodies)
@@ -112,40 +118,20 @@ class PopRequests:
         remark = "FOUND" if is_found else "NO_MESSAGE_IN_QUEUE"
         return response(request, code, fields, b"".join(taken.bodies), remark)
 
-    def _take(self, header: PopHeader, topic: Topic, wanted: Wanted) -> Taken:
+    def _round(self, header: PopHeader, topic: Topic, wanted: Wanted) -> Round:
+        queue_id, is_ordered = header.queue_id, wanted.is_ordered
+        return self._rounds.next(topic, queue_id, wanted.group, is_ordered=is_ordered)
+
+    def _take(self, header: PopHeader, wanted: Wanted, round_: Round) -> Job[Taken]:
         taken = self._reading.start(wanted)
-        for name, queue_id in self._queues(topic, header.queue_id, wanted.group, wanted.is_ordered):
-            self._reading.take(wanted, name, queue_id, taken)
+        for name, queue_id in round_.queues():
+            yield from self._reading.take(wanted, name, queue_id, taken)
+            yield
+        if taken.refusal is not None and not taken.bodies:
+            raise taken.refusal
         if taken.free_at is not None and not taken.bodies:
             self._waiting.wake_at(taken.free_at, header.topic, wanted.group, header.queue_id)
         return taken
-
-    def _queues(
-        self,
-        topic: Topic,
-        queue_id: int,
-        group: str,
-        is_ordered: bool,
-    ) -> Iterator[tuple[str, int]]:
-        """Yield the queues to look into, each time beginning with another one."""
-        self._turn += 1
-        is_v2 = self._parts.settings.enable_retry_topic_v2
-        names = [] if is_ordered else retry_topics(topic.topic_name, group, is_v2=is_v2)
-        found = (self._parts.topics.get(name) for name in names)
-        retries = [queue for retry in found if retry for queue in self._all_queues(retry)]
-        is_retry_first = self._turn % _RETRY_FIRST == 0
-        if is_retry_first:
-            yield from retries
-        if queue_id >= 0:
-            yield topic.topic_name, queue_id
-        else:
-            yield from self._all_queues(topic)
-        if not is_retry_first:
-            yield from retries
-
-    def _all_queues(self, topic: Topic) -> Iterator[tuple[str, int]]:
-        count = topic.read_queue_nums
-        return ((topic.topic_name, (self._turn + number) % count) for number in range(count))
 
     # Checks
 
@@ -159,7 +145,7 @@ class PopRequests:
         if not settings.timer_wheel_enable:
             reason = f"{who} is forbidden because timerWheelEnable is false"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
-        topic = self._topic(header.topic, header.consumer_group, header.queue_id, peer)
+        topic = self.check_topic(header.topic, header.consumer_group, header.queue_id, peer)
         self._check_again(header)
         wanted = Wanted(
             header.topic,
@@ -191,7 +177,12 @@ class PopRequests:
         if (fault := retry_topic_fault(name, is_v2_written=is_v2_written)) is not None:
             raise RemotingError(_INVALID, fault)
 
-    def _topic(self, name: str, group_name: str, queue_id: int, peer: Peer) -> Topic:
+    def check_topic(self, name: str, group_name: str, queue_id: int, peer: Peer) -> Topic:
+        """Return the topic of that name if a group may pop one of its queues.
+
+        Raises:
+            RemotingError: it may not.
+        """
         topic = self._parts.topics.get(name)
         if topic is None:
             reason = f"topic[{name}] not exist, apply first please!"
@@ -223,48 +214,6 @@ class PopRequests:
             reason = f"parse the consumer's subscription failed: {error}"
             raise RemotingError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, reason) from None
 
-    # NOTIFICATION, POLLING_INFO
-
-    def notify(self, peer: Peer, request: Command) -> Command | None:
-        """Answer whether there is something to pop, once there is."""
-        header = request.header(NotificationHeader)
-        topic = self._topic(header.topic, header.consumer_group, header.queue_id, peer)
-        if self.has_message(header, topic):
-            return response(request, header=NotificationAnswerHeader(has_msg=True))
-        left = header.poll_time - (self._now() - header.born_time if header.born_time else 0)
-        name, group, queue_id = header.topic, header.consumer_group, header.queue_id
-        is_full = self._waiting.is_full(name, group, queue_id)
-        if is_full or min(left, header.poll_time) <= 0:
-            fields = NotificationAnswerHeader(has_msg=False, polling_full=is_full)
-            return response(request, header=fields)
-        peer.drop_body(request)
-        waits = _WaitingNotification(self, peer, request.bare(), header)
-        self._waiting.add(name, group, queue_id, waits, min(left, header.poll_time))
-        return None
-
-    def has_message(self, header: NotificationHeader, topic: Topic | None) -> bool:
-        """Say whether there is something to pop."""
-        group, is_ordered = header.consumer_group, bool(header.order)
-        if topic is None:
-            return False
-        for name, queue_id in self._queues(topic, header.queue_id, group, is_ordered):
-            key = QueueKey(name, group, queue_id)
-            is_blocked = is_ordered and self._ordered.is_blocked(key, header.attempt_id)
-            if not is_blocked and self._reading.rest(key):
-                return True
-        return False
-
-    def is_there(self, header: NotificationHeader) -> bool:
-        """Say whether there is something to pop, for a request that waits."""
-        return self.has_message(header, self._parts.topics.get(header.topic))
-
-    def polling_info(self, peer: Peer, request: Command) -> Command:
-        """Answer how many requests wait for a queue."""
-        header = request.header(PollingInfoHeader)
-        self._topic(header.topic, header.consumer_group, header.queue_id, peer)
-        count = self._waiting.count(header.topic, header.consumer_group, header.queue_id)
-        return response(request, header=PollingInfoAnswerHeader(polling_num=count))
-
 
 class _WaitingPop:
     def __init__(
@@ -273,29 +222,8 @@ class _WaitingPop:
         self.peer, self._family = peer, family
         self._request, self._header = request, header
 
-    def try_again(self) -> bool:
+    def try_again(self) -> Job[bool]:
         return self._family.try_again(self.peer, self._request, self._header)
 
     def give_up(self) -> None:
         self._family.give_up(self.peer, self._request, self._header)
-
-
-class _WaitingNotification:
-    def __init__(
-        self, family: PopRequests, peer: Peer, request: Command, header: NotificationHeader
-    ) -> None:
-        self.peer, self._family = peer, family
-        self._request, self._header = request, header
-
-    def try_again(self) -> bool:
-        is_there = self._family.is_there(self._header)
-        if is_there:
-            self._answer(has_msg=True)
-        return is_there
-
-    def give_up(self) -> None:
-        self._answer(has_msg=False)
-
-    def _answer(self, *, has_msg: bool) -> None:
-        fields = NotificationAnswerHeader(has_msg=has_msg)
-        self.peer.answer(self._request, response(self._request, header=fields))

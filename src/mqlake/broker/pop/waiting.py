@@ -9,13 +9,13 @@ from typing import Protocol
 
 from mqlake.broker.parking import Parked, Parking
 from mqlake.broker.parts import Parts
+from mqlake.broker.pop.rounds import ALL_QUEUES, Rounds
 from mqlake.protocol.retry_topics import retry_topics
 from mqlake.remoting.connection import Peer
+from mqlake.remoting.held_back import HeldBack
 from mqlake.remoting.slices import Job
 
 _log = logging.getLogger(__name__)
-
-ALL_QUEUES = -1
 
 _LONGEST = 5 * 60.0
 """Seconds that a request waits at most."""
@@ -29,7 +29,7 @@ class Waits(Protocol):
 
     peer: Peer
 
-    def try_again(self) -> bool:
+    def try_again(self) -> Job[bool]:
         """Answer if there is something now; say whether it did."""
         ...
 
@@ -39,14 +39,42 @@ class Waits(Protocol):
 
 
 class _Waiter:
-    """A request in a queue of requests."""
+    """A request in a queue of requests.
 
-    __slots__ = ("moment", "peer", "queue_id", "turn", "what")
+    Attributes:
+        is_held_back: it is looked at once its connection has read what was written.
+        is_trying: it is looked at now, a slice at a time.
+        is_over: its time was up meanwhile.
+    """
+
+    __slots__ = (
+        "is_held_back",
+        "is_over",
+        "is_trying",
+        "moment",
+        "peer",
+        "queue_id",
+        "turn",
+        "what",
+    )
 
     def __init__(self, what: Waits, turn: Turn, queue_id: int) -> None:
         self.what, self.peer = what, what.peer
         self.turn, self.queue_id = turn, queue_id
         self.moment: dict[Parked, None] | None = None
+        self.is_held_back = self.is_trying = self.is_over = False
+
+
+class _Line:
+    """Turns of which something has arrived, in the order in which they are served.
+
+    Attributes:
+        arrived: the queues in which something has.
+    """
+
+    def __init__(self) -> None:
+        self.arrived: dict[Turn, set[int]] = {}
+        self.is_served = False
 
 
 class _Listener:
@@ -65,17 +93,27 @@ class _Listener:
 
 
 class Waiting:
-    """The requests that wait for messages of a topic, each for one queue or for all."""
+    """The requests that wait for messages of a topic, each for one queue or for all.
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    Those of topics with very many queues have a line of their own, in which they wait for each
+    other only.
+    """
+
+    def __init__(self, parts: Parts, rounds: Rounds) -> None:
+        self._parts, self._rounds = parts, rounds
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
         self._listeners: dict[str, _Listener] = {}
-        self._arrived: dict[Turn, set[int]] = {}
+        self._line, self._long_line = _Line(), _Line()
+        self._wakes = 0
         self._to_wake: set[tuple[str, str, int]] = set()
         self._parking = Parking[_Waiter](parts.slices, self._over, self._remove)
-        self._is_serving = False
+        self._unread = HeldBack(self._look_again)
+
+    @property
+    def news(self) -> tuple[int, int]:
+        """What differs from before if there may be something to pop that was not there."""
+        return self._wakes, self._parts.store.core.dispatcher.position
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """Return how many requests wait for a queue."""
@@ -101,12 +139,14 @@ class Waiting:
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:
         """Let those try again soon that wait for a queue of a topic, or for all of them."""
+        self._wakes += 1
         if (topic, group) not in self._queues:
             return
-        if not self._is_serving:
-            self._is_serving = True
-            self._parts.slices.start(self._serve())
-        self._arrived.setdefault((topic, group), set()).add(queue_id)
+        line = self._line if self._rounds.are_short(topic) else self._long_line
+        if not line.is_served:
+            line.is_served = True
+            self._parts.slices.start(self._serve(line))
+        line.arrived.setdefault((topic, group), set()).add(queue_id)
 
     def wake_at(self, time: int, topic: str, group: str, queue_id: int) -> None:
         """Do so at a time (ms), unless that will be done already."""
@@ -139,40 +179,62 @@ class Waiting:
         if not listener.turns:
             del self._listeners[name]
 
-    def _serve(self) -> Job[None]:
+    def _serve(self, line: _Line) -> Job[None]:
         try:
-            while self._arrived:
-                turn = next(iter(self._arrived))
-                queue_ids = self._arrived.pop(turn)
+            while line.arrived:
+                turn = next(iter(line.arrived))
+                queue_ids = line.arrived.pop(turn)
                 waiting = self._queues.get(turn, {})
                 # Who waits for one queue can use what is in the retry topic, too.
                 wanted = set(waiting) if ALL_QUEUES in queue_ids else {ALL_QUEUES, *queue_ids}
                 for queue_id in sorted(wanted & set(waiting)):
                     yield from self._serve_queue(turn, queue_id)
         finally:
-            self._is_serving = False
+            line.is_served = False
 
     def _serve_queue(self, turn: Turn, queue_id: int) -> Job[None]:
         for waiter in list(self._queues.get(turn, {}).get(queue_id, ())):
-            if waiter.moment is not None and not waiter.peer.is_closed:
-                if not self._try_again(waiter):
+            if waiter.peer.is_choked:
+                self._hold_back(waiter)
+            elif waiter.moment is not None and not waiter.peer.is_closed:
+                if not (yield from self._try_again(waiter)):
                     return
                 if self._parking.leave(waiter):
                     self._remove(waiter)
             yield
 
-    def _try_again(self, waiter: _Waiter) -> bool:
+    def _hold_back(self, waiter: _Waiter) -> None:
+        """Let messages go to others meanwhile: this client has yet to read what was written."""
+        if not waiter.is_held_back:
+            waiter.is_held_back = True
+            self._unread.add(waiter.peer, waiter)
+
+    def _look_again(self, waiter: _Waiter) -> None:
+        waiter.is_held_back = False
+        if waiter.moment is not None:
+            self.wake(*waiter.turn, waiter.queue_id)
+
+    def _try_again(self, waiter: _Waiter) -> Job[bool]:
         """Let a request try; one that fails gives up, and does not keep the others waiting."""
+        waiter.is_trying = True
         try:
-            return waiter.what.try_again()
+            is_answered = yield from waiter.what.try_again()
         except Exception:  # noqa: BLE001 (see above)
             _log.exception("%s: a request that waits failed", waiter.peer.address)
             waiter.what.give_up()
             return True
+        finally:
+            waiter.is_trying = False
+        if waiter.is_over and not is_answered:
+            waiter.what.give_up()
+            return True
+        return is_answered
 
     def _over(self, waiter: _Waiter) -> None:
         self._remove(waiter)
-        waiter.what.give_up()
+        waiter.is_over = True
+        if not waiter.is_trying:
+            waiter.what.give_up()
 
     def _remove(self, waiter: _Waiter) -> None:
         turn, queue_id = waiter.turn, waiter.queue_id

@@ -48,6 +48,8 @@ class WaitingPull:
         deadline: loop time at which it is answered, come what may.
         moment: see `Parked`.
         queue: where it waits; None when it does not.
+        is_held_back: it is looked at once its connection has read what was written.
+        is_over: its time was up while it was held back.
     """
 
     peer: Peer
@@ -57,6 +59,8 @@ class WaitingPull:
     deadline: float
     moment: dict[Parked, None] | None = None
     queue: _Queue | None = None
+    is_held_back: bool = False
+    is_over: bool = False
 
 
 class LongPolls:
@@ -145,7 +149,7 @@ class LongPolls:
         if pull.queue is not queue or pull.peer.is_closed:
             return  # answered, or about to be forgotten
         if pull.peer.is_choked:
-            self._unread.add(pull.peer, pull)
+            self._hold_back(pull)
             return
         outcome = Outcome.WAITS
         if pull.seen < queue.max_offset:
@@ -159,15 +163,26 @@ class LongPolls:
             queue.has_news = True
             self._note(queue)
 
+    def _hold_back(self, pull: WaitingPull) -> None:
+        if not pull.is_held_back:
+            pull.is_held_back = True
+            self._unread.add(pull.peer, pull)
+
     def _look_again(self, pull: WaitingPull) -> None:
         """Look at a pull that was held back until its connection had read enough."""
-        if pull.queue is not None:
+        pull.is_held_back = False
+        if pull.is_over:
+            self._serve(pull, True)
+        elif pull.queue is not None:
             self._look_at(pull, pull.queue)
 
     def _over(self, pull: WaitingPull) -> None:
         """Answer a pull whose time is up."""
         self._forget(pull)
-        if not pull.peer.is_closed:
+        if pull.peer.is_choked:
+            pull.is_over = True
+            self._hold_back(pull)
+        elif not pull.peer.is_closed:
             self._serve(pull, True)
 
     def _forget(self, pull: WaitingPull) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from mqlake.broker.offsets.room import check_offsets
+from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
 from mqlake.broker.pull.checks import Allowed, PullChecks
@@ -97,10 +97,13 @@ class PullRequests:
         return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
 
     def _commit(self, header: PullHeader) -> None:
+        """Commit the offset that a pull brings; without room for it, serve the pull all the same.
+
+        The client hears of it when it commits by itself, as it does every few seconds.
+        """
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
-        if not self._offsets.has(group, topic, queue_id):
-            check_offsets(self._parts, group, topic)
-        self._offsets.commit(group, topic, queue_id, header.commit_offset)
+        if has_room(self._parts) or self._offsets.has(group, topic, queue_id):
+            self._offsets.commit(group, topic, queue_id, header.commit_offset)
 
     def _check(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
         """Return a pull that may be served from an offset on.
@@ -187,8 +190,9 @@ class PullRequests:
 
     def _answer(self, pull: _Pull, code: int, found: Found) -> Command | bytes:
         header, allowed = pull.header, pull.allowed
-        group, topic = header.consumer_group, header.topic
-        self._offsets.commit_pull(group, topic, header.queue_id, found.next_offset)
+        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        if has_room(self._parts) or self._offsets.has_pull(group, topic, queue_id):
+            self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
         self._parts.stats.got(group, topic, found.messages)
         status = found.status.value
         return answer(pull.request, code, found, allowed.topic, allowed.group, status)

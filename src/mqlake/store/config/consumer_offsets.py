@@ -75,6 +75,10 @@ class ConsumerOffsetTable:
         """Note how far a group has pulled, which it may not have consumed yet."""
         self._set(self._pulled, _key(topic, group), queue_id, offset)
 
+    def has_pull(self, group: str, topic: str, queue_id: int) -> bool:
+        """Say whether it is noted how far a group has pulled in a queue."""
+        return queue_id in self._pulled.get(_key(topic, group), ())
+
     def query_pull(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return how far a group has pulled; what it committed where that is not known."""
         found = self._pulled.get(_key(topic, group), {}).get(queue_id)
@@ -122,11 +126,6 @@ class ConsumerOffsetTable:
         _discard(self._topics_of, group, topic)
         _discard(self._groups_of, topic, group)
         self._file.change()
-
-    def remove_topic(self, topic: str) -> None:
-        """Forget all offsets of a topic."""
-        for group in self.groups_of(topic):
-            self.remove(group, topic)
 
     def write(self) -> ConfigWrite | None:
         """Return what writes the file, None if it lacks nothing."""

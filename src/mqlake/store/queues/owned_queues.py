@@ -129,14 +129,31 @@ class OwnedQueues:
         Raises:
             DiskError: the system refused it.
         """
+        for _ in self.removal(topic):
+            pass
+
+    def removal(self, topic: str) -> Iterator[int | None]:
+        """Remove all queues of a topic, durably, a file at a time.
+
+        Yields:
+            The id of a queue that is gone, which starts at 0 again; None after one file of a queue
+            that is not.
+
+        Raises:
+            DiskError: the system refused it.
+        """
         queues = [queue for queue in self._queues.values() if queue.topic == topic]
         for queue in queues:
+            while len(queue.bases) > 1:
+                queue.remove_file(queue.bases[0])
+                yield None
             for base in list(queue.bases):
                 queue.remove_file(base)
             queue.forget()  # even if what follows fails: no file is left that says where it ends
             self._directory.remove_directory(queue.path)
             self._new_names.pop(queue.path, None)
-        if queues:
+            yield queue.queue_id
+        if queues and not any(queue.bases for queue in queues):
             path = parent(queues[0].path)
             self._directory.remove_directory(path)
             self._new_names.pop(path, None)

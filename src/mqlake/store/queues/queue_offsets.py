@@ -28,7 +28,6 @@ class QueueOffsets:
         """Return the topics that have a queue, sorted."""
         return sorted({topic for topic, _ in self.table})
 
-    def remove_topic(self, topic: str) -> None:
-        """Forget all queues of a topic."""
-        for queue in [queue for queue in self.table if queue[0] == topic]:
-            del self.table[queue]
+    def remove(self, topic: str, queue_id: int) -> None:
+        """Forget a queue."""
+        self.table.pop((topic, queue_id), None)

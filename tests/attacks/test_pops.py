@@ -1,0 +1,115 @@
+"""Pops over topics of very many queues."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqlake.broker.topics import MOST_QUEUES
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.pop import NotificationHeader, PopHeader
+from tests.attacks.broker_process import attacked
+from tests.attacks.flood import attackers
+from tests.broker.admin.asking import wanted
+from tests.broker.running import to
+
+QUEUES = 4096
+GROUPS = 10
+_STALL = 0.1
+"""Seconds of processor time; one such pop takes longer as a whole."""
+
+
+def pops(milliseconds: int) -> Iterator[Command]:
+    """Yield a pop and a notification of each group over all queues."""
+    for number in range(GROUPS):
+        group = f"attacker-{number}"
+        yield request(
+            RequestCode.POP_MESSAGE,
+            PopHeader(
+                consumer_group=group,
+                topic="Attacked",
+                queue_id=-1,
+                max_msg_nums=32,
+                invisible_time=60_000,
+                poll_time=milliseconds,
+                init_mode=0,
+            ),
+        )
+        yield request(
+            RequestCode.NOTIFICATION,
+            NotificationHeader(
+                consumer_group=group, topic="Attacked", queue_id=-1, poll_time=milliseconds
+            ),
+        )
+
+
+@pytest.mark.parametrize("milliseconds", [0, 15_000])
+def test_pops_over_four_thousand_queues(tmp_path: Path, milliseconds: int) -> None:
+    assert QUEUES <= MOST_QUEUES
+    with attacked(tmp_path, timerWheelEnable=True) as attack:
+
+        async def main() -> None:
+            async with attackers(attack, 5) as (other, *them):
+                header = wanted("Attacked", read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+                assert not await other.ask(request(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
+                for _ in range(2):
+                    for one in them:
+                        await one.send(pops(milliseconds))
+                    await asyncio.sleep(1 if milliseconds else 0)
+                    for queue_id in range(0, QUEUES, QUEUES // 8):
+                        header = to("Attacked", queue_id=queue_id)
+                        await other.ask(request(RequestCode.SEND_MESSAGE_V2, header, b"hello"))
+                for one in them:
+                    await one.answered()
+                    assert set(one.codes) <= {ResponseCode.SUCCESS, ResponseCode.POLLING_TIMEOUT}
+
+        asyncio.run(main())
+    attack.toll.check(stall=_STALL)
+
+
+def test_very_many_queues_are_popped_in_order(tmp_path: Path) -> None:
+    """What is in hand is written to a file a few seconds later."""
+    with attacked(tmp_path, timerWheelEnable=True) as attack:
+
+        async def main() -> None:
+            async with attackers(attack, 4) as them:
+                header = wanted("Attacked", read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+                assert not await them[0].ask(request(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
+                await them[0].send(
+                    request(RequestCode.SEND_MESSAGE_V2, to("Attacked", queue_id=number), b"a")
+                    for number in range(QUEUES)
+                )
+                await them[0].answered()
+                attack.probe.settle()
+                attack.probe.reset()
+                for number, one in enumerate(them):
+                    await one.send(ordered_pops(f"attacker-{number}"))
+                for one in them:
+                    await one.answered()
+                    assert one.codes[ResponseCode.SUCCESS] >= QUEUES
+                await asyncio.sleep(8)
+
+        asyncio.run(main())
+    content = (tmp_path / "store/config/consumerOrderInfo.json").read_text()
+    assert content.count("Attacked@attacker-") == 4
+    attack.toll.check(stall=_STALL)
+
+
+def ordered_pops(group: str) -> Iterator[Command]:
+    """Yield a pop of each queue."""
+    for number in range(QUEUES):
+        header = PopHeader(
+            consumer_group=group,
+            topic="Attacked",
+            queue_id=number,
+            max_msg_nums=1,
+            invisible_time=600_000,
+            poll_time=0,
+            init_mode=0,
+            order=True,
+        )
+        yield request(RequestCode.POP_MESSAGE, header)

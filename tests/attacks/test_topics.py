@@ -1,0 +1,44 @@
+"""Topics of very many queues that are deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.admin import TopicNameHeader
+from tests.attacks.broker_process import attacked
+from tests.attacks.flood import attackers
+from tests.broker.admin.asking import wanted
+from tests.broker.running import to
+
+QUEUES = 4096
+
+
+def test_a_topic_of_four_thousand_queues_is_deleted(tmp_path: Path) -> None:
+    with attacked(tmp_path) as attack:
+
+        async def main() -> None:
+            async with attackers(attack, 2) as (one, other):
+                header = wanted("Attacked", read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+                create = request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+                assert not await one.ask(create)
+                await one.send(
+                    request(RequestCode.SEND_MESSAGE_V2, to("Attacked", queue_id=number), b"a")
+                    for number in range(QUEUES)
+                )
+                await one.answered()
+                attack.probe.settle()
+                attack.probe.reset()
+                name = TopicNameHeader(topic="Attacked")
+                await one.send([request(RequestCode.DELETE_TOPIC_IN_BROKER, name)])
+                await asyncio.sleep(0.2)
+                send = request(RequestCode.SEND_MESSAGE_V2, to("Attacked"), b"a")
+                assert "is being deleted" in await other.ask(send)
+                await one.answered()
+                assert not await other.ask(send)
+
+        asyncio.run(main())
+    assert len(list((tmp_path / "store/consumequeue/Attacked").iterdir())) == 1
+    attack.toll.check(stall=0.1)
