@@ -18,7 +18,8 @@ WRITERS = {
     "jobs/convert/": "written beside, synced, and renamed into place as a whole",
     "spark/sink/": "what tasks stage for the commit; after a crash nobody reads it",
     "spark/follow/": "Parquet data files, and the directories of delta-rs and PyIceberg",
-    "dispatch/": "caches of compiled kernels, and memory without a file",
+    "dispatch/": "memory without a file",
+    "kernels/": "caches of compiled kernels",
     "formats/kafka/compression.py": "memory without a file",
     "cli/output.py": "standard output that is closed",
     "spark/": "scratch directories of a session, caches of the JVM, marks of a check",
@@ -38,6 +39,7 @@ ON_THE_SEAM = {
 
 CLOCKS = {
     "storage/clock.py": "the clock itself",
+    "kernels/cache.py": "since when a cache is unused, told by its directory's time",
     "spark/shared_check.py": "how long a check waits for a network file system",
 }
 
