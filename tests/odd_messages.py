@@ -6,14 +6,14 @@ same messages from a seed; `MESSAGES` and `PROPERTIES` are the same draws for Hy
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
 import msgspec
 from hypothesis import strategies as st
 
-from mqlake.formats import record, sys_flag
+from mqlake.formats import record, record_crc, sys_flag
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.store.append.message import Message
 
@@ -61,6 +61,32 @@ SYSTEM_NAMES = (
 
 Those that do are DELAY and the times of timer messages (`odd_delay`), and `TRAN_MSG`.
 """
+STALE_CRC = record_crc.encode(1234567890)
+"""The checksum of a record that was consumed from another broker, and sent on."""
+
+
+def _damaged_looking() -> Iterator[bytes]:
+    for count in (1, 8, 20, 600):
+        zeros = bytes(count)
+        yield b"note\1" + zeros + b"\2"
+        yield b"note\1x" + zeros
+        yield b"note\1x" + zeros + b"y\2more\1z\2"
+        yield zeros
+        yield zeros + b"KEYS\1k\2"
+    yield b""
+    yield b"KEYS\1k"
+    yield b"KEYS\1a\0b \0 c\2TAGS\1\0\2"
+    yield b"KEYS\1\xff\xfe \xc3\2\x80\1\xed\xa0\x80\2"
+    yield b"\1\1\2\2\1\2"
+    yield STALE_CRC
+    yield b"note\1x\2" + STALE_CRC
+    yield STALE_CRC + b"note\1x"
+    yield STALE_CRC[:-1]
+    yield b"note\1x" + STALE_CRC
+
+
+DAMAGED_LOOKING = tuple(_damaged_looking())
+"""Encoded properties of which no byte is lost, though it seems so."""
 _PAIR_END, _VALUE = b"\x02", b"\x01"
 _BROKEN_UTF8 = (
     b"\x80",

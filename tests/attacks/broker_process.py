@@ -82,6 +82,11 @@ class Attack:
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
+    @property
+    def name_server_port(self) -> int:
+        """The port of the name server, which runs in the same event loop."""
+        return int(self.process.name_server.rpartition(":")[2])
+
     def resident(self) -> int:
         """Return the bytes that the broker has in memory now."""
         return self._status("VmRSS")

@@ -88,11 +88,12 @@ class Attacker:
 
 
 @asynccontextmanager
-async def attackers(attack: Attack, count: int = 1) -> AsyncGenerator[list[Attacker]]:
-    """Connect so many times."""
-    made = [
-        Attacker(*await asyncio.open_connection("127.0.0.1", attack.port)) for _ in range(count)
-    ]
+async def attackers(
+    attack: Attack, count: int = 1, *, port: int = 0
+) -> AsyncGenerator[list[Attacker]]:
+    """Connect so many times, to the broker or to another port of its process."""
+    port = port or attack.port
+    made = [Attacker(*await asyncio.open_connection("127.0.0.1", port)) for _ in range(count)]
     try:
         yield made
     finally:

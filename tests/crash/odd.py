@@ -4,31 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mqlake.formats import record, record_crc
+from mqlake.formats import record
+from tests.odd_messages import DAMAGED_LOOKING
 
-STALE = record_crc.encode(1234567890)
-
-
-def _properties() -> Iterator[bytes]:
-    """Yield properties of which no byte is lost, though it seems so."""
-    for count in (1, 8, 20, 600):
-        zeros = bytes(count)
-        yield b"note\1" + zeros + b"\2"
-        yield b"note\1x" + zeros
-        yield b"note\1x" + zeros + b"y\2more\1z\2"
-        yield zeros
-        yield zeros + b"KEYS\1k\2"
-    yield b""
-    yield b"KEYS\1a\0b \0 c\2TAGS\1\0\2"
-    yield b"KEYS\1\xff\xfe \xc3\2\x80\1\xed\xa0\x80\2"
-    yield b"\1\1\2\2\1\2"
-    yield STALE
-    yield b"note\1x\2" + STALE
-    yield STALE + b"note\1x"
-    yield b"note\1x" + STALE
-
-
-PROPERTIES = tuple(_properties())
+PROPERTIES = DAMAGED_LOOKING
 
 
 def bodies(at: int) -> Iterator[bytes]:

@@ -21,6 +21,7 @@ WRITERS = {
     "dispatch/": "memory without a file",
     "kernels/": "caches of compiled kernels",
     "formats/kafka/compression.py": "memory without a file",
+    "store/config/properties_file.py": "the permissions of the file of settings that was given",
     "cli/output.py": "standard output that is closed",
     "spark/": "scratch directories of a session, caches of the JVM, marks of a check",
     "testing/": "brokers in temporary directories",
@@ -70,7 +71,7 @@ def _writes(call: ast.Call) -> bool:
     if name == "open":
         return _is_for_writing(call.args)
     if name == "replace":  # `str.replace` and `OwnedDirectory.replace` take two
-        is_other = owner.endswith(("_table", "structs"))
+        is_other = owner.endswith(("_table", "structs", ".live"))
         return len(call.args) == 1 and not call.keywords and not is_other
     return name in _PATH or (owner, name) == ("mmap", "mmap") or name == "ParquetWriter"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from mqlake.store.recovery.recovery import Recovered, recover
 from mqlake.store.settings import FlushDiskType, StoreSettings
 from tests.crash.clock import ManualClock
 from tests.jobs.model import read_log
+from tests.odd_messages import DAMAGED_LOOKING, STALE_CRC
 
 SEGMENT = 1 << 16
 SIZES = {
@@ -28,30 +29,7 @@ SIZES = {
 }
 SETTINGS = StoreSettings(**SIZES)
 
-STALE = record_crc.encode(12345)
-"""The checksum of a record that was consumed from another broker, and sent on."""
-
-
-def _properties() -> Iterator[bytes]:
-    for count in (1, 8, 20, 600):
-        zeros = bytes(count)
-        yield b"A\1" + zeros + b"\2"
-        yield b"A\1b" + zeros
-        yield b"A\1b" + zeros + b"c\2B\1d\2"
-        yield zeros
-        yield zeros + b"A\1b\2"
-    yield b""
-    yield b"A\1b"
-    yield b"\xff\xfe\x80=\1\xc3\2"
-    yield b"\1\1\1\2\2\2"
-    yield STALE
-    yield b"A\1b\2" + STALE
-    yield STALE + b"A\1b\2"
-    yield STALE[:-1]
-    yield b"x" * 32000
-
-
-PROPERTIES = tuple(_properties())
+PROPERTIES = (*DAMAGED_LOOKING, b"x" * 32000)
 IMITATION = record.encode(topic="T", body=b"a body that is a record", properties=b"A\1b\2")
 BODIES = (b"", b"body", bytes(600), IMITATION, record.encode_blank_head(100), b"x" * 2000)
 
@@ -153,6 +131,6 @@ def _without_checksum(properties: bytes) -> bytes:
 
 def _as_stored(properties: bytes) -> bytes:
     """Return what is stored before the checksum: a property of its name goes, the last one ends."""
-    pairs = [each for each in properties.split(b"\2") if not each.startswith(STALE[:9])]
+    pairs = [each for each in properties.split(b"\2") if not each.startswith(STALE_CRC[:9])]
     stored = b"\2".join(pairs)
     return stored + b"\2" if stored and not stored.endswith(b"\2") else stored

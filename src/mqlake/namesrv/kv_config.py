@@ -35,6 +35,7 @@ class KvConfig:
         self._path = path
         self._table: dict[str, dict[str, str]] = {}
         self._count = self._size = 0
+        self._changes = self._written = 0
         self._writing = asyncio.Lock()
 
     def load(self) -> None:
@@ -102,11 +103,18 @@ class KvConfig:
         await self._write()
 
     async def _write(self) -> None:
+        """Return once the file has all changes so far; those that wait share one write."""
+        self._changes += 1
+        wanted = self._changes
         if not self._path:
             return
         async with self._writing:
+            if self._written >= wanted:
+                return
+            written = self._changes
             table = {namespace: dict(values) for namespace, values in self._table.items()}
             await asyncio.to_thread(_keep_table, self._path, table)
+            self._written = written
 
 
 def _keep_table(name: str, table: dict[str, dict[str, str]]) -> None:

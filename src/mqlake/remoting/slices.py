@@ -65,8 +65,7 @@ class Slices:
         self._of: dict[Peer, deque[_Task]] = {}
         self._count = self._bytes = 0
         self._spent = 0.0
-        self._is_scheduled = False
-        self._is_counting = False
+        self._is_scheduled = self._is_counting = self._is_fresh_next = False
 
     def __len__(self) -> int:
         """Return how many requests are not answered yet."""
@@ -171,10 +170,12 @@ class Slices:
     def _round(self) -> None:
         self._is_scheduled = False
         end = perf_counter() + ROUND
-        while (self._fresh or self._active) and perf_counter() < end:
-            for tasks in (self._fresh, self._active):
-                if tasks:
-                    self._turn(tasks.popleft(), perf_counter() + TURN)
+        while (self._fresh or self._active) and (now := perf_counter()) < end:
+            # By turns, in the next round too: one step of either may take as long as a round.
+            self._is_fresh_next = not self._is_fresh_next
+            is_fresh = bool(self._fresh) and (self._is_fresh_next or not self._active)
+            tasks = self._fresh if is_fresh else self._active
+            self._turn(tasks.popleft(), now + TURN)
         if self._fresh or self._active:
             self._schedule()
 

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from mqlake.broker.filter.sql92.tokens import ExpressionError
-from mqlake.broker.filter.subscriptions import Choice, choice
+from mqlake.broker.filter.subscriptions import Choice, choice, is_costly
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.reading import Reading, Taken, Wanted
 from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
@@ -43,6 +43,9 @@ class PopRequests:
     def pop(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer with messages, or let the request wait for some."""
         header = request.header(PopHeader)
+        if is_costly(header.exp, header.exp_type):
+            job = self._parse_and_pop(peer, request, header)
+            return self._parts.slices.serve(peer, job, size=len(request.body))
         topic, wanted = self._check(header, peer)
         if self._left(header) < -_LATE:
             nothing = Taken(self._now(), 0)
@@ -52,6 +55,15 @@ class PopRequests:
         if round_.is_short and wanted.choice.condition is None:
             return run_at_once(job)
         return self._parts.slices.serve(peer, job, size=len(request.body))
+
+    def _parse_and_pop(self, peer: Peer, request: Command, header: PopHeader) -> Job[Answer]:
+        topic, wanted = self._check(header, peer)
+        yield
+        if self._left(header) < -_LATE:
+            nothing = Taken(self._now(), 0)
+            return self._answer(request, header, nothing, ResponseCode.POLLING_TIMEOUT)
+        round_ = self._round(header, topic, wanted)
+        return (yield from self._pop(peer, request, header, wanted, round_))
 
     def _pop(
         self, peer: Peer, request: Command, header: PopHeader, wanted: Wanted, round_: Round

@@ -13,7 +13,7 @@ from mqlake.formats.config.base import DataVersion
 from mqlake.formats.fastjson_values import ORDINALS
 
 
-class ExponentialRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
+class ExponentialRetryPolicy(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """Growing delays between deliveries, in milliseconds."""
 
     initial: int = 5_000
@@ -21,7 +21,7 @@ class ExponentialRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
     multiplier: int = 2
 
 
-class CustomizedRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
+class CustomizedRetryPolicy(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """Listed delays between deliveries, in milliseconds."""
 
     next: list[int] = []
@@ -30,7 +30,7 @@ class CustomizedRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
 _PolicyType = Annotated[str, msgspec.Meta(extra={ORDINALS: ("EXPONENTIAL", "CUSTOMIZED")})]
 
 
-class GroupRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
+class GroupRetryPolicy(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """How a group's failed messages come again."""
 
     type: _PolicyType = "CUSTOMIZED"
@@ -38,7 +38,7 @@ class GroupRetryPolicy(msgspec.Struct, frozen=True, rename="camel"):
     customized_retry_policy: CustomizedRetryPolicy | None = None
 
 
-class SimpleSubscription(msgspec.Struct, frozen=True, rename="camel"):
+class SimpleSubscription(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """One topic that a group reads, and its filter."""
 
     topic: str = ""
@@ -47,7 +47,7 @@ class SimpleSubscription(msgspec.Struct, frozen=True, rename="camel"):
     version: int = 0
 
 
-class SubscriptionGroup(msgspec.Struct, frozen=True, rename="camel"):
+class SubscriptionGroup(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """One consumer group's settings."""
 
     group_name: str = ""
@@ -67,7 +67,7 @@ class SubscriptionGroup(msgspec.Struct, frozen=True, rename="camel"):
     attributes: dict[str, str] = {}
 
 
-class SubscriptionGroups(msgspec.Struct, frozen=True, rename="camel"):
+class SubscriptionGroups(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """All consumer groups of a broker by name, and what each is forbidden of each topic (bits)."""
 
     file_name: ClassVar[str] = "subscriptionGroup.json"

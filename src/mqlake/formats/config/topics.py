@@ -19,7 +19,7 @@ QUEUE_TYPE = "queue.type"
 _FilterType = Annotated[str, msgspec.Meta(extra={ORDINALS: ("SINGLE_TAG", "MULTI_TAG")})]
 
 
-class Topic(msgspec.Struct, frozen=True, rename="camel"):
+class Topic(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     """One topic's settings; `perm` is a sum of the PERM_* bits."""
 
     topic_name: str = ""

@@ -139,7 +139,11 @@ class BrokerRequests:
     def _heard(self, cluster: str, address: str) -> None:
         self._routes.brokers.heard(BrokerKey(cluster, address), self._state.clock.milliseconds())
 
-    def _cluster_info(self, _: Peer, request: Command) -> Command:
+    def _cluster_info(self, peer: Peer, request: Command) -> Later:
+        return self._state.slices.serve(peer, self._clusters(request))
+
+    def _clusters(self, request: Command) -> Job[Command]:
+        yield
         brokers = self._routes.brokers
         clusters = {cluster: sorted(names) for cluster, names in brokers.clusters.items()}
         return response(request, body=encode_unquoted(ClusterInfo(brokers.by_name, clusters)))

@@ -81,10 +81,15 @@ class TopicRequests:
         quoted = request.version >= V4_9_4 or header.accept_standard_json_only
         return response(request, body=encode_body(route) if quoted else encode_unquoted(route))
 
-    def _all(self, _: Peer, request: Command) -> Command:
+    def _all(self, peer: Peer, request: Command) -> Later:
         if not self._state.settings.enable_all_topic_list:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "disable")
-        return _list(request, self._topics.queues)
+
+        def answer() -> Job[Command]:
+            yield
+            return _list(request, self._topics.queues)
+
+        return self._state.slices.serve(peer, answer())
 
     def _by_cluster(self, peer: Peer, request: Command) -> Later:
         self._check_lists()

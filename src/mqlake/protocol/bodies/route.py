@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 
-class QueueData(msgspec.Struct, rename="camel"):
+class QueueData(msgspec.Struct, gc=False, rename="camel"):
     """The queues of a topic on one broker name; `perm` as in `mqlake.formats.config.topics`."""
 
     broker_name: str = ""
@@ -26,7 +26,7 @@ class BrokerData(msgspec.Struct, rename="camel"):
     enable_acting_master: bool = False
 
 
-class TopicQueueMappingInfo(msgspec.Struct, rename="camel"):
+class TopicQueueMappingInfo(msgspec.Struct, gc=False, rename="camel"):
     """Which queues of a static topic a broker name holds: physical by logical queue id."""
 
     topic: str = ""
