@@ -14,6 +14,7 @@ from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import encode
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import FrameReader, Frames
+from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
 from mqlake.remoting.shared import Shared
 
 _NOWHERE: Final = ("unknown", 0)
@@ -29,16 +30,6 @@ _LARGE: Final = 1 << 15
 """Bytes of answers that are written before more is served."""
 _CLOSING: Final = 1.0
 """Seconds that what was written before a close has to reach the other side."""
-_REQUEST: Final = 2048
-"""Bytes that a request takes while it waits for its answer, its body aside."""
-_LONG: Final = 10.0
-"""Seconds after which holding on makes nobody greedier."""
-_MUCH_ASKED: Final = 1 << 20
-"""Bytes of requests that wait for their answer up to which nobody is greedy."""
-_MOMENT: Final = 0.01
-"""Seconds that everything counts as held at least."""
-_IN_FLIGHT: Final = 1.0
-"""Seconds for which requests that wait for their answer count as held: it is not theirs to say."""
 
 
 class Serve(Protocol):
@@ -239,7 +230,7 @@ class Peer(asyncio.BufferedProtocol):
             return 0
         reader = self._reader
         size = reader.unfinished + reader.untaken + self._out_size
-        size += self.in_flight * _REQUEST + self.bodies
+        size += self.in_flight * REQUEST + self.bodies
         if self._is_choked and self._transport is not None:
             size += self._transport.get_write_buffer_size()
         return size
@@ -247,16 +238,12 @@ class Peer(asyncio.BufferedProtocol):
     def greed(self, now: float, grace: float) -> float:
         """Return how much is held for the other side, times how long it has stood still, cubed."""
         reader = self._reader
-        greed = (self.in_flight * _REQUEST + self.bodies) * _IN_FLIGHT**3
-        if grace and greed < _MUCH_ASKED:
-            greed = 0.0
+        greed = greed_of_requests(self.in_flight * REQUEST + self.bodies, grace)
         if self._is_held_back and grace:
             return greed
-        since = reader.moved if grace else reader.begun
-        greed += reader.unfinished * _age(now, since, grace) ** 3
+        greed += greed_of(reader.unfinished, reader.moved if grace else reader.begun, now, grace)
         if self._is_choked:
-            unread = self.unsent + reader.untaken
-            greed += unread * _age(now, self._choked_at, grace) ** 3
+            greed += greed_of(self.unsent + reader.untaken, self._choked_at, now, grace)
         return greed
 
     def hold_back(self) -> None:
@@ -426,11 +413,6 @@ class Peer(asyncio.BufferedProtocol):
         future = self._waiting.get(response.opaque)
         if future is not None and not future.done():
             future.set_result(response)
-
-
-def _age(now: float, since: float, grace: float) -> float:
-    age = now - since
-    return 0.0 if age < grace else min(age, _LONG) + _MOMENT
 
 
 def _address(name: Sequence[Any]) -> str:
