@@ -31,6 +31,7 @@ def test_a_topic_of_four_thousand_queues_is_deleted(tmp_path: Path) -> None:
                         for number in range(first, first + AT_ONCE)
                     )
                     await one.answered()
+                await asyncio.sleep(0.5)  # their files are made
                 attack.probe.settle()
                 attack.probe.reset()
                 name = TopicNameHeader(topic="Attacked")
