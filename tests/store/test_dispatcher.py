@@ -57,6 +57,27 @@ def test_ticks_of_any_size_write_the_same_files(each: int, tmp_path: Path) -> No
     assert index_files(records, 7, 40, Dialect.V5_5) == read_index_files(tmp_path)
 
 
+@pytest.mark.parametrize("queues", [1, 600])
+def test_a_tick_whose_time_is_up_leaves_the_rest_to_the_next(queues: int, tmp_path: Path) -> None:
+    """Each does something, however short it is, and what it has begun is not done twice."""
+    store = LiveParts(tmp_path, SETTINGS)
+    sent = [Message("Wide", b"x", keys=["key"], queue_id=number % queues) for number in range(1200)]
+    store.appender.put_many(sent)
+
+    calls, done = 0, (0, 0)
+    while store.dispatcher.position < store.log.end:
+        store.dispatcher.run(store.log.end, until=0.0)
+        calls += 1
+        before, done = done, (store.dispatcher.position, store.dispatcher.entries)
+        assert done > before
+
+    assert calls >= queues
+    records = list(read_log(tmp_path))
+    assert len(sent) == len(records) == store.dispatcher.count == store.dispatcher.entries
+    assert queue_files(records, 200) == read_queue_files(tmp_path)
+    assert index_files(records, 7, 40, Dialect.V5_5) == read_index_files(tmp_path)
+
+
 def test_half_and_rollback_records_have_no_queue_entry(tmp_path: Path) -> None:
     store = LiveParts(tmp_path)
     kinds = (

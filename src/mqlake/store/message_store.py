@@ -23,7 +23,7 @@ from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.disk_threads import disk_threads
 from mqlake.store.live_settings import Current, GivenSettings, open_settings
-from mqlake.store.owned_store import OwnedStore
+from mqlake.store.owned_store import LONGEST_TURN, OwnedStore
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
@@ -302,7 +302,9 @@ class MessageStore(Answers):
 
     def _tick(self) -> None:
         self._tick_timer = None
-        self.core.tick()
+        if not self.core.tick(LONGEST_TURN):
+            # Not at once: requests are served in between.
+            self._tick_timer = self._loop.call_later(0, self._tick)
 
     async def _durable(self, end: int, result: PutResult) -> None:
         if self.core.log.flushed >= end:
@@ -329,7 +331,8 @@ class MessageStore(Answers):
                 # Whoever is about to put in this round of the loop gets into this sync.
                 await asyncio.sleep(0)
                 await self._run(self.core.log.unsynced())
-                self.core.tick()
+                if not self.core.tick(LONGEST_TURN):
+                    self._tick_soon()
                 self._release()
         except BaseException as error:
             self._release(f"the sync ended: {type(error).__name__}: {error}")
@@ -401,7 +404,8 @@ class MessageStore(Answers):
 
     async def _serve(self) -> None:
         while not await self._is_closing_after(LOOK_INTERVAL):
-            self.core.tick()
+            if not self.core.tick(LONGEST_TURN):
+                self._tick_soon()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)
             self._release()

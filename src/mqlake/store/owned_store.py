@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import inf
+from time import perf_counter
 from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
@@ -42,6 +44,9 @@ from mqlake.store.settings import FlushDiskType, StoreSettings
 
 # Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
 # under load a longer tick costs less a message.
+LONGEST_TURN = 0.02
+"""Seconds after which a tick leaves the rest to the next one, so that others are served: the first
+messages to thousands of queues make thousands of files."""
 _LONGEST_TICK = 4
 
 # Milliseconds between looks whether somebody removed files of the store.
@@ -190,7 +195,7 @@ class OwnedStore:
         result = self._append(message)
         # The clock is not asked again. Where it was set back, the facade's timer ticks.
         if result.store_timestamp - self.last_tick > _LONGEST_TICK:
-            self.tick()
+            self.tick(LONGEST_TURN)
         return result
 
     def put_again(self, message: Message) -> PutResult:
@@ -255,7 +260,7 @@ class OwnedStore:
     def _tick_if_late(self) -> None:
         is_late = self.clock.milliseconds() - self.last_tick > _LONGEST_TICK
         if is_late and not self.fork_guard.is_child:
-            self.tick()
+            self.tick(LONGEST_TURN)
 
     @property
     def readable_end(self) -> int:
@@ -265,25 +270,32 @@ class OwnedStore:
         """
         return self.log.flushed if self.waits_for_disk else self.log.end
 
-    def tick(self) -> None:
-        """Dispatch everything that may be read.
+    def tick(self, seconds: float = inf) -> bool:
+        """Dispatch everything that may be read; return whether that is done, or failed.
 
-        If that fails, the store takes no messages until a later tick succeeds.
+        If it fails, the store takes no messages until a later tick succeeds.
+
+        Args:
+            seconds: after which the rest is left to the next tick.
 
         Raises:
             StoreError: this process is a child, forked since the store was opened.
         """
         self.fork_guard.check()
         self.last_tick = self.clock.milliseconds()
+        is_over = True
         try:
             self.log.prepare_next()
-            self.dispatcher.run(self.readable_end)
+            until = inf if seconds == inf else perf_counter() + seconds
+            self.dispatcher.run(self.readable_end, until)
+            is_over = perf_counter() < until or self.dispatcher.position >= self.readable_end
             self._dispatch_failure = None
         except SyncError as error:
             self.fail(error)
         except Exception as error:  # noqa: BLE001 (whoever ticks goes on: a later tick may succeed)
             self._dispatch_failed(error)
         self._update_writable()
+        return is_over
 
     def _dispatch_failed(self, error: Exception) -> None:
         self.dispatch_failures += 1

@@ -7,6 +7,8 @@ Upstream: `ReputMessageService`, `CommitLogDispatcherBuildConsumeQueue`,
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +38,10 @@ class Last(NamedTuple):
 
 
 NONE = Last(-1, 0)
+
+
+class _TimeIsUpError(Exception):
+    """The rest of a step is for the next call, which passes over what has been done of it."""
 
 
 class Dispatcher:
@@ -77,6 +83,7 @@ class Dispatcher:
         self.arrived: Arrived | None = None
         self.last_record = self.last_queued = NONE
         self.refused = self.count = self.entries = 0
+        self._until = inf
         levels = parse_delay_levels(message_delay_level)
         self._steps = LogSteps(
             log,
@@ -95,17 +102,23 @@ class Dispatcher:
         """Return the sums, over all queues, of max offsets, and of where their files start."""
         return self._all_queues.sums()
 
-    def run(self, limit: int) -> int:
+    def run(self, limit: int, until: float = inf) -> int:
         """Dispatch all records before `limit`, at which one ends; return how many.
+
+        Args:
+            until: a time of `perf_counter` at which it stops early; something is done in each call.
 
         Raises:
             DiskError: no room, or the disk failed; the next call goes on where this one stopped.
             StoreError: what is in the log there is no record.
         """
-        count = self.count
+        count, self._until = self.count, until
         while self.position < limit:
             step = self._steps.step(self.position, limit)
-            self.take(step)
+            try:
+                self.take(step)
+            except _TimeIsUpError:
+                break
             start, self.position = self.position, step.end
             if step.fault is not Fault.GOOD:
                 raise StoreError(
@@ -114,6 +127,9 @@ class Dispatcher:
                 )
             if step.end == start and step.batch is None:
                 break  # a file's end, behind which there is no next file yet
+            if perf_counter() >= until:
+                break
+        self._until = inf
         return self.count - count
 
     def read(self, start: int, limit: int) -> Step:
@@ -174,6 +190,9 @@ class Dispatcher:
                 self.refused += end - start
             elif self.arrived is not None and written:
                 self.arrived(queue.topic, queue.queue_id, queue.end)
+            # Each queue may need a file: making thousands takes seconds.
+            if written and self._until is not inf and perf_counter() >= self._until:
+                raise _TimeIsUpError
 
     def _queue_of(self, number: int) -> OwnedQueue | None:
         while len(self._queues) <= number:

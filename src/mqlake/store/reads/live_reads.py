@@ -57,7 +57,7 @@ class Live:
     dispatcher: Dispatcher
     settings: Current[StoreSettings]
     readable_end: Callable[[], int]
-    catch_up: Callable[[], None]
+    catch_up: Callable[[], object]
     dialect: Dialect = Dialect.V5_5
 
 
