@@ -107,3 +107,14 @@ def test_typed_fields_that_are_wrong_are_the_handlers_affair() -> None:
     assert command.fields == {"queueId": "x"}
     with pytest.raises(HeaderError, match="queueId"):
         command.header(Sample)
+
+
+@pytest.mark.parametrize("code", [310, 12])
+def test_what_is_known_of_a_command_here_cannot_be_stated_by_its_header(code: int) -> None:
+    own = {" fields": {"queueId": "9"}, " body": "eA==", " serialization": 300, " encoded": "eA=="}
+    header = json_header(code=code, extFields={"queueId": "3"}, **own)
+    (command,) = FrameReader(Limits(), TYPED).feed(frame(header))
+    assert isinstance(command, Command)
+    assert command.fields == {"queueId": "3"}
+    assert command.header(Sample) == Sample(queue_id=3)
+    assert (command.serialization, command.body) == (0, b"")

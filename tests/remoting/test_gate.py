@@ -135,6 +135,39 @@ def answers_to(
     return asyncio.run(run())
 
 
+def test_a_check_that_fails_of_a_run_refuses_its_frames_one_by_one() -> None:
+    def broken(_peer: Peer, _asked: Command, _route: Route) -> None:
+        raise KeyError("whatever")
+
+    runs = Runs()
+    stream = b"".join(numbered(SEND, opaque) for opaque in range(1, 4))
+    routes = [Route(SEND, echo, Permission.PUBLISH, None, runs.take)]
+    answers, counts = answers_to(stream, 3, routes, [broken])
+    assert [answer.code for answer in answers] == [ResponseCode.SYSTEM_ERROR] * 3
+    assert (runs.taken, counts) == ([], {SEND: 0})
+
+
+def test_a_run_that_fails_closes_its_connection_and_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def take(_peer: Peer, _frames: Frames) -> int:
+        raise KeyError("whatever")
+
+    async def run() -> None:
+        routes = [Route(SEND, echo, None, None, take), Route(READ, echo)]
+        async with serving(routes) as (_, address, port):
+            client, raw = RemotingClient(), await Raw.open(port)
+            assert (await client.request(address, request(READ), 10)).code == ResponseCode.SUCCESS
+            raw.writer.write(numbered(SEND, 1))
+            assert await raw.is_closed()
+            assert (await client.request(address, request(READ), 10)).code == ResponseCode.SUCCESS
+            await raw.close()
+            await client.close()
+
+    asyncio.run(run())
+    assert "serving it failed" in caplog.text
+
+
 def test_a_run_is_checked_once_and_counted_whole() -> None:
     seen: list[int] = []
 

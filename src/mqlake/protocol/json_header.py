@@ -44,9 +44,16 @@ def decode(data: bytes) -> Command:
         FrameError: this is no such header.
     """
     try:
-        return _decode(data)
+        return _own(_decode(data))
     except _BAD_JSON as error:
         return _lenient(data, error)
+
+
+def _own(command: Command, encoded: bytes = b"") -> Command:
+    """Return a command with those fields as they are here, whatever the JSON had by their names."""
+    command.known_fields, command.body = None, b""
+    command.serialization, command.encoded = 0, encoded
+    return command
 
 
 def decode_typed(kinds: Mapping[int, type[Header]]) -> Callable[[bytes], Command]:
@@ -60,12 +67,9 @@ def decode_typed(kinds: Mapping[int, type[Header]]) -> Callable[[bytes], Command
         known = by_start.get(data[: data.find(b",")])
         if known is not None:
             try:
-                command = known(data)
+                return _own(known(data), data)
             except _BAD_JSON:
                 pass  # whoever asks for its header is told what is wrong with it
-            else:
-                command.encoded = data
-                return command
         return decode(data)
 
     return decode_known
@@ -102,7 +106,7 @@ def _lenient(data: bytes, reason: Exception) -> Command:
             if isinstance(found, dict):
                 items = cast("dict[str | int, object]", found).items()
                 known = {name: value for name, value in items if value is not None}
-                return _decode(msgspec.json.encode(known))
+                return _own(_decode(msgspec.json.encode(known)))
         except (*_BAD_JSON, FormatError, OverflowError) as error:
             reason = error
     raise FrameError(f"the header is no JSON of a command: {reason}") from None

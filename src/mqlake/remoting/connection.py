@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -16,6 +17,8 @@ from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
 from mqlake.remoting.shared import Shared
+
+_log: Final = logging.getLogger("mqlake.remoting")
 
 _NOWHERE: Final = ("unknown", 0)
 _LAST_OPAQUE: Final = 2**31 - 1
@@ -143,7 +146,7 @@ class Peer(asyncio.BufferedProtocol):
         """Let go of the body of a request that waits for its answer, and needs none."""
         if not request.flag & ONEWAY:
             self.bodies -= len(request.body)
-        request.body = b""
+        request.body = request.encoded = b""
 
     async def request(
         self,
@@ -244,6 +247,8 @@ class Peer(asyncio.BufferedProtocol):
         greed += greed_of(reader.unfinished, reader.moved if grace else reader.begun, now, grace)
         if self._is_choked:
             greed += greed_of(self.unsent + reader.untaken, self._choked_at, now, grace)
+        elif self._is_waiting:
+            greed += greed_of(reader.untaken, self.last_active, now, grace)
         return greed
 
     def hold_back(self) -> None:
@@ -294,6 +299,7 @@ class Peer(asyncio.BufferedProtocol):
         if self._shared.turns.take(self) and self._transport is not None:
             self._is_waiting = True
             self._transport.pause_reading()
+            self._shared.budget.hold(self, self.measure())
 
     def pause_writing(self) -> None:
         """Read no more requests from one that does not read the answers."""
@@ -335,27 +341,14 @@ class Peer(asyncio.BufferedProtocol):
         self._after_part = [] if self._shared.last_read is self else None
         self._shared.last_read = self
         self._is_serving = True
-        has_more, fault, number, is_server = False, "", 0, self._shared.is_server
+        has_more, fault = False, ""
         try:
-            while self._is_open and not (self._is_choked and is_server):
-                command = next(self._incoming, None)
-                if command is None:
-                    break
-                is_run = isinstance(command, Frames)
-                if isinstance(command, Frames):
-                    self._serve.take_run(self, command)
-                elif command.flag & RESPONSE:
-                    self._resolve(command)
-                else:
-                    self._serve(self, command)
-                number += 1
-                if not number % _PART or self._out_size > _LARGE:
-                    self._end_part()
-                if (is_run or not number % _UNTIMED) and perf_counter() >= until:
-                    has_more = True
-                    break
+            has_more = self._serve_incoming(until)
         except FrameError as error:
             fault = str(error)
+        except Exception as error:  # noqa: BLE001 (those who wait for their turn are served)
+            _log.error("%s: serving it failed", self.address, exc_info=error)
+            fault = f"serving it failed: {type(error).__name__}: {error}"
         self._end_part()
         self._after_part = None
         self._is_serving = False
@@ -370,6 +363,26 @@ class Peer(asyncio.BufferedProtocol):
             self._read_on()
         return False
 
+    def _serve_incoming(self, until: float) -> bool:
+        number = 0
+        while not self._must_stop():
+            command = next(self._incoming, None)
+            if command is None:
+                return False
+            is_run = isinstance(command, Frames)
+            if isinstance(command, Frames):
+                self._serve.take_run(self, command)
+            elif command.flag & RESPONSE:
+                self._resolve(command)
+            else:
+                self._serve(self, command)
+            number += 1
+            if not number % _PART or self._out_size > _LARGE:
+                self._end_part()
+            if (is_run or not number % _UNTIMED) and perf_counter() >= until:
+                return True
+        return False
+
     def _must_stop(self) -> bool:
         return not self._is_open or (self._is_choked and self._shared.is_server)
 
@@ -382,7 +395,10 @@ class Peer(asyncio.BufferedProtocol):
         if self._after_part:
             callbacks, self._after_part = self._after_part, []
             for callback in callbacks:
-                callback()
+                try:
+                    callback()
+                except Exception as error:  # noqa: BLE001 (as in `serve`)
+                    _log.error("%s: the end of a part failed", self.address, exc_info=error)
         if self._out:
             self.flush()
 

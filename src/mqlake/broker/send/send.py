@@ -194,6 +194,8 @@ class SendMessages:
             self._answer(sent, results, begin)
             return
         self._unflushed += len(sent)
+        for peer, request, _, _ in sent:
+            peer.drop_body(request)
         task = self._loop.create_task(self._answer_once_durable(sent, results, begin))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
