@@ -370,3 +370,26 @@ def test_a_blocking_tail_ends_after_its_timeout(tmp_path: Path) -> None:
         results = store.put_many([message(number) for number in range(10)])
         assert all(result.is_ok for result in results)
         assert [r.body for r in store.tail("Topic", offset=7, timeout=1)] == [b"7", b"8", b"9"]
+
+
+def test_a_store_that_is_closed_ends_the_removal_of_a_topic_first(tmp_path: Path) -> None:
+    """Also where nobody waits for it any more."""
+    queues = 300
+
+    async def run() -> None:
+        store = MessageStore.open(tmp_path, SMALL)
+        async with store:
+            for queue_id in range(queues):
+                await store.put(Message("Topic", b"x", queue_id=queue_id))
+            store.core.tick()
+            store.core.config.consumer_offsets.commit("group", "Topic", 0, 1)
+            waiting = asyncio.create_task(store.remove_topic("Topic"))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            left = len(store.core.queues.queues())
+        assert left > 0
+        assert store.core.queues.queues() == []
+        assert list(store.core.config.consumer_offsets.groups_of("Topic")) == []
+
+    asyncio.run(run())
+    assert not (tmp_path / "consumequeue/Topic").exists()

@@ -132,9 +132,9 @@ def test_a_topic_goes_a_file_at_a_time(tmp_path: Path) -> None:
     removal = queues.removal("T")
     assert next(removal) is None
     assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (5, 7)
-    assert next(removal) == 0
+    assert next(removal) == (0, 7)
     queues.append("T", 0, 0, entries(0, 1))
-    assert list(removal) == [1]
+    assert list(removal) == [(1, 1)]
     queues.sync()
     assert queues.queues() == [("T", 0)]
     assert (queues.min_offset("T", 0), queues.max_offset("T", 0)) == (0, 1)

@@ -237,3 +237,43 @@ def test_an_offline_reader_sees_the_same(tmp_path: Path) -> None:
         ]
         assert reader.by_key("Topic", "key150").records[0].queue_offset == 150
     store.close()
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_messages_on_their_way_to_a_topic_that_is_removed_cost_none_that_come_later(
+    when: str,
+) -> None:
+    """Such a message has its queue offset already, which none that comes later may get."""
+    store = OwnedStore.open(RecordedDisk(), SYNC, ManualClock())
+    for number in range(3):
+        store.put(message(number))
+    store.sync_log()
+    removal = store.removal("Topic")
+    if when == "between":
+        next(removal)
+    store.put(message(3))  # it waits for the disk, and is not dispatched before
+    for _ in removal:
+        pass
+    store.sync_log()
+
+    results = [store.put(message(number)) for number in range(4, 12)]
+    store.sync_log()
+
+    offsets = [result.queue_offset for result in results]
+    found = [store.reads.get("Topic", 0, offset, 1).records for offset in offsets]
+    assert [record.body for records in found for record in records] == [
+        b"body %d" % number for number in range(4, 12)
+    ]
+    store.close()
+    assert store.failure is None
+
+
+def test_a_removed_queue_starts_at_0_again() -> None:
+    store = OwnedStore.open(RecordedDisk(), SMALL, ManualClock())
+    for number in range(15):
+        store.put(message(number))
+    store.tick()
+    store.remove_topic("Topic").run()
+    assert store.put(message(20)).queue_offset == 0
+    store.tick()
+    assert bodies(store) == [b"body 20"]

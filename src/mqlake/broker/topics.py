@@ -151,8 +151,12 @@ class Topics:
         finally:
             self._being_deleted.discard(name)
 
+    def is_being_deleted(self, name: str) -> bool:
+        """Say whether the files of a topic are being deleted."""
+        return name in self._being_deleted
+
     def _check_deleted(self, name: str) -> None:
-        if name in self._being_deleted:
+        if self.is_being_deleted(name):
             reason = f"topic[{name}] is being deleted; try again later"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 

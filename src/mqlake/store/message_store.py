@@ -71,6 +71,7 @@ class MessageStore(Answers):
         self._tick_timer: asyncio.TimerHandle | None = None
         self._expiry: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
+        self._removals: set[asyncio.Task[None]] = set()
 
     @classmethod
     def open(
@@ -127,6 +128,7 @@ class MessageStore(Answers):
         """
         # A child has neither the threads nor the tasks that are waited for below.
         self.core.fork_guard.check()
+        await asyncio.gather(*self._removals, return_exceptions=True)
         self._closing.set()
         # Not cut off: the job that it may wait for writes files that closing writes too.
         await asyncio.gather(self._serving, return_exceptions=True)
@@ -441,6 +443,13 @@ class MessageStore(Answers):
             StoreError: a sync failed, now or before.
             DiskError: the disk refused something else; the same call completes it.
         """
+        # Whoever waits may be cancelled, and the store closed: half a topic is not left behind.
+        task = self._loop.create_task(self._remove_topic(topic))
+        self._removals.add(task)
+        task.add_done_callback(self._removals.discard)
+        await asyncio.shield(task)
+
+    async def _remove_topic(self, topic: str) -> None:
         removal, until = self.core.removal(topic), perf_counter() + _TURN
         while True:
             try:

@@ -45,10 +45,11 @@ class MaintenanceAdmin:
 
     async def _clean_topics(self, _peer: Peer, request: Command) -> Command:
         """Remove the queues of topics that are no topics any more."""
-        store = self._parts.store
+        store, topics = self._parts.store, self._parts.topics
         for topic in store.core.reads.topics():
-            if topic not in self._parts.topics and not self._parts.topics.is_system(topic):
-                with self._parts.topics.deleting(topic):
+            is_one = topic in topics or topics.is_system(topic)
+            if not is_one and not topics.is_being_deleted(topic):
+                with topics.deleting(topic):
                     await store.remove_topic(topic)
         return response(request)
 

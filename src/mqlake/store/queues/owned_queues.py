@@ -132,32 +132,37 @@ class OwnedQueues:
         for _ in self.removal(topic):
             pass
 
-    def removal(self, topic: str) -> Iterator[int | None]:
+    def removal(self, topic: str) -> Iterator[tuple[int, int] | None]:
         """Remove all queues of a topic, durably, a file at a time.
 
         Yields:
-            The id of a queue that is gone, which starts at 0 again; None after one file of a queue
-            that is not.
+            The id of a queue once all its files are removed, and the queue offset at which it
+            ended; None after each earlier file.
 
         Raises:
             DiskError: the system refused it.
         """
-        queues = [queue for queue in self._queues.values() if queue.topic == topic]
+        queues = self._of(topic)
         for queue in queues:
             while len(queue.bases) > 1:
                 queue.remove_file(queue.bases[0])
                 yield None
             for base in list(queue.bases):
                 queue.remove_file(base)
+            end = queue.end
             queue.forget()  # even if what follows fails: no file is left that says where it ends
             self._directory.remove_directory(queue.path)
             self._new_names.pop(queue.path, None)
-            yield queue.queue_id
-        if queues and not any(queue.bases for queue in queues):
+            yield queue.queue_id, end
+        # Messages that were dispatched meanwhile have made files anew.
+        if queues and not any(queue.bases for queue in self._of(topic)):
             path = parent(queues[0].path)
             self._directory.remove_directory(path)
             self._new_names.pop(path, None)
             self._directory.sync_directory(parent(path))
+
+    def _of(self, topic: str) -> list[OwnedQueue]:
+        return [queue for queue in self._queues.values() if queue.topic == topic]
 
     # Files, for `OwnedQueue`
 
