@@ -65,13 +65,10 @@ def _by_checkpoint(log: CommitLog, checkpoint: Checkpoint | None) -> Dialect | N
         return Dialect.V5_5
     if checkpoint.master_flushed_offset or checkpoint.confirm_physical_offset:
         return Dialect.V5_3
-    # Offsets of 0 are those of a release that writes none, or those of the log's only record.
-    return None if _has_one_record(log) else Dialect.V4_9
-
-
-def _has_one_record(log: CommitLog) -> bool:
+    # A release that writes no offsets, or a checkpoint of when there was but the first record.
     first = log.record(0)
-    return first is not None and log.record(first.size) is None
+    is_first = first is not None and checkpoint.physic_msg_timestamp <= first.store_timestamp
+    return None if is_first else Dialect.V4_9
 
 
 def _indexes_tags(log: CommitLog, file: IndexFile) -> bool | None:
