@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from mqlake.cli.commands import follow as command_of_the_program
-from mqlake.errors import JobError, StoreError
+from mqlake.errors import DiskError, StoreError
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.verify import verify
 from mqlake.spark.classic import ClassicSession
@@ -166,7 +166,7 @@ def test_failures_are_one_line(session: ClassicSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"assign|subscribe"):
         follow(session, wrong)
     (tmp_path / "in-the-way").touch()
-    with pytest.raises((JobError, OSError)):
+    with pytest.raises(DiskError, match="Not a directory"):
         follow(session, options(path, Format.DELTA, tmp_path / "in-the-way"))
 
 
