@@ -102,7 +102,7 @@ class Topics:
         return name in self._system or name.startswith(naming.SYSTEM_PREFIX)
 
     def _update_own(self) -> None:
-        """Create the topics that the settings ask for now; change what they change of others."""
+        """Create the topics that the settings now require, and update what they determine in others."""
         before = {topic.topic_name: topic for topic in self._own}
         self._own = list(_own_topics(self._settings.now))
         self._system = _system(self._own)
@@ -249,7 +249,7 @@ class Topics:
 def queues_without_topic(
     topics: Topics, queues: Mapping[str, Iterable[int]], least: int
 ) -> dict[str, int]:
-    """Return how many queues each topic needs that has queues, by their ids, but is none.
+    """Return the queue count for each name that has queue files but no topic configuration.
 
     A topic that a send has made is kept a moment later; a process that is killed in between leaves
     messages that nobody would find.

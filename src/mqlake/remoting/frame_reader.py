@@ -21,7 +21,7 @@ _BETWEEN_RUNS: Final = 8
 """Frames that are read one by one, once no run begins, before a run is asked for again."""
 
 _PROGRESS: Final = 65_536
-"""Bytes of a frame that are progress: a byte now and then is none."""
+"""Bytes that must arrive before a frame counts as progressing."""
 
 _LARGE: Final = 5 << 20
 """Bytes of a frame in which no runs are looked for."""
@@ -66,7 +66,7 @@ class FrameReader:
     Attributes:
         untaken: bytes that are held until all commands in them are taken.
         begun: when the frame began that is not complete; the time that `feed` was given.
-        moved: when so much of it had come last that it can be called progress.
+        moved: when that frame last progressed.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ _MOST: Final = 5 / 4
 _AT_ONCE: Final = 1 / 32
 """Part of the budget that is made free at once when that much is held."""
 _MUCH: Final = 1 / 512
-"""Part of the budget from which a connection holds much: only few can."""
+"""Share of the budget above which a connection counts as large."""
 _OTHERS: Final = 512
 """Connections that hold less, and are looked at in one go: those that began to first."""
 _SMALL: Final = 65_536

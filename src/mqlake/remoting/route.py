@@ -21,8 +21,8 @@ waits for `Peer.answer`. A coroutine runs as a task and returns one of these.
 """
 
 TakeRun = Callable[[Peer, Frames], int]
-"""What serves frames one behind the other, many at once: it moves `Frames.at` behind those that it
-has answered, and returns how many these were. What it leaves is served frame by frame."""
+"""Serves consecutive frames in one call: advances `Frames.at` past the frames that it answered, and
+returns how many those were. The rest is served frame by frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,6 @@ class Route:
 Check = Callable[[Peer, Command, Route], None]
 """Stands before every route: raises `RemotingError` to refuse a request.
 
-Of a run it is shown the first frame's header only. The others come over the same connection and go
-to the same topic, and none has a header field that no send has, as a signature would be: such
-frames are served one by one."""
+For a run, the check receives only the first frame's header. The other frames come over the same
+connection and go to the same topic; a frame with an extra header field, such as a signature, is
+never part of a run."""

@@ -25,7 +25,7 @@ ROUND: Final = 0.005
 TURN: Final = 0.002
 """Seconds that one job gets before the next one has its turn."""
 AT_ONCE: Final = 4
-"""Long requests that are worked on by turns: what a job has done so far is in memory."""
+"""Long requests processed concurrently; their partial results are held in memory."""
 OF_ONE: Final = 256
 """Long requests of one connection that may wait."""
 BODIES: Final = 64 << 20
