@@ -102,7 +102,7 @@ class Topics:
         return name in self._system or name.startswith(naming.SYSTEM_PREFIX)
 
     def _update_own(self) -> None:
-        """Create the topics that the settings now require, and update what they determine in others."""
+        """Create the topics that the settings now require; update what they determine in others."""
         before = {topic.topic_name: topic for topic in self._own}
         self._own = list(_own_topics(self._settings.now))
         self._system = _system(self._own)
