@@ -12,10 +12,10 @@ from pathlib import Path
 from mqlake.errors import MqlakeError
 from mqlake.formats.damage import Damage
 from mqlake.kafka.isolation import Isolation
-from mqlake.kafka.owned_partition import OwnedPartition
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify import verify_partition
+from mqlake.kafka.verify.partition import verify_partition
+from mqlake.kafka.write.owned_partition import OwnedPartition
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from tests import golden_kafka

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.log.partition import Partition
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
 from mqlake.spark.source.limits import Limit
 from mqlake.spark.source.log import logger

@@ -11,10 +11,10 @@ from typing import Any
 
 from mqlake.errors import StoreError
 from mqlake.formats.damage import Damage
-from mqlake.kafka.arrow import times, to_arrow
-from mqlake.kafka.log_directory import LogDirectory
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.record_scan import Records, RecordScan
+from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.records.arrow import times, to_arrow
+from mqlake.kafka.records.scan import Records, RecordScan
 from mqlake.spark.kafka_log.plan import Range, Task
 from mqlake.spark.source.joining import put_together
 from mqlake.spark.source.log import logger

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.spark.kafka_log.batch import TaskPartition
 from mqlake.spark.kafka_log.columns import check_schema
 from mqlake.spark.kafka_log.offsets import data_loss, start_of
