@@ -19,7 +19,7 @@ import pytest
 from mqlake.cli.commands import follow as command_of_the_program
 from mqlake.errors import JobError, StoreError
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.verify import verify
+from mqlake.jobs.verify.verify import verify
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow.dispatch import dispatch
 from mqlake.spark.follow.follow import FollowReport, follow

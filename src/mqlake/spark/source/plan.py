@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mqlake.jobs.splits import SMALLEST
+from mqlake.jobs.splits.splits import SMALLEST
 from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
 from mqlake.spark.source.boundaries import Boundaries

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from mqlake.formats.file_name import segment_name
-from mqlake.jobs.splits import LARGEST, SMALLEST
+from mqlake.jobs.splits.splits import LARGEST, SMALLEST
 from mqlake.store.log import segments
 from mqlake.store.log.scan import pieces
 from mqlake.store.log.segments import CommitLog
