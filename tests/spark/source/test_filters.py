@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import datasource as spark
 
-from mqlake.spark.source.conditions import MOST, AnyNumber, AnyText, Between
-from mqlake.spark.source.filters import conditions
+from mqlake.spark.reading.conditions import MOST, AnyNumber, AnyText, Between
+from mqlake.spark.reading.filters import conditions
 from tests.spark.source.test_push_down import holds
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

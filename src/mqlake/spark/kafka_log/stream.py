@@ -21,9 +21,9 @@ from mqlake.spark.kafka_log.options import ReadOptions
 from mqlake.spark.kafka_log.place import open_logs, wanted_partitions
 from mqlake.spark.kafka_log.plan import Range, plan_tasks
 from mqlake.spark.kafka_log.position import Offsets, admitted, read_position, write_position
-from mqlake.spark.source.columns import arrow_schema
-from mqlake.spark.source.conditions import MOST
-from mqlake.spark.source.log import logger
+from mqlake.spark.reading.conditions import MOST
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.schema import arrow_schema
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mqlake.spark.source.conditions import (
+from mqlake.spark.reading.conditions import (
     MOST,
     NUMBERS,
     TEXTS,

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from mqlake.errors import FormatError
-from mqlake.spark.source.option_table import LATEST
-from mqlake.spark.source.queue_json import EARLIEST as EARLIEST_OFFSET
-from mqlake.spark.source.queue_json import LATEST as LATEST_OFFSET
-from mqlake.spark.source.queue_json import Numbers
+from mqlake.spark.reading import queue_json
+from mqlake.spark.reading.queue_json import EARLIEST as EARLIEST_OFFSET
+from mqlake.spark.reading.queue_json import LATEST as LATEST_OFFSET
+from mqlake.spark.reading.queue_json import Numbers
 from mqlake.store.log.scan import Queue
 
+EARLIEST, LATEST = "earliest", "latest"
+
 _STRATEGIES = ("assign", "subscribe", "subscribePattern")
+
+
+def limit(*named: str) -> Callable[[str], str | Numbers]:
+    """Take one of a few words, or an offset for each queue as JSON."""
+
+    def parse(value: str) -> str | Numbers:
+        if value.lower() in named:
+            return value.lower()
+        if value.startswith("{"):
+            return queue_json.offsets(value)
+        raise ValueError(f'{" or ".join(named)}, or JSON such as {{"TopicA": {{"0": 23}}}}')
+
+    return parse
 
 
 class Limit(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import sys
 
 from pyspark.sql.datasource import DataSourceReader
 
-from mqlake.spark.source.log import logger
+from mqlake.spark.reading.log import logger
 
 log = logger()
 
