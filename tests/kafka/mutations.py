@@ -19,7 +19,7 @@ from mqlake.kafka.write.owned_partition import OwnedPartition
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from tests import golden_kafka
-from tests.formats_kafka.mutations import mutate
+from tests.formats.kafka.mutations import mutate
 from tests.golden_kafka import GoldenPartition
 
 # What a changed partition may decompress to, so that a run does not take long.

@@ -18,13 +18,13 @@ from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.recovery.abort_mark import mark_open
 from mqlake.store.settings import StoreSettings
 from tests.jobs.model import read_log
+from tests.odd_messages import STALE_CRC
 from tests.store.live_parts import LiveParts
 from tests.store.test_odd_records import (
     PROPERTIES,
     SEGMENT,
     SETTINGS,
     SIZES,
-    STALE,
     open_store,
     rocketmq_log,
     stored_properties,
@@ -97,7 +97,7 @@ def test_it_ends_where_rocketmq_has_written_since(tmp_path: Path) -> None:
     data[7] ^= 1
     (tmp_path / "checkpoint").write_bytes(data)
     assert part_of(tmp_path) is None
-    end = rocketmq_log(tmp_path, [STALE, bytes(30)], end, 5)
+    end = rocketmq_log(tmp_path, [STALE_CRC, bytes(30)], end, 5)
     mark_open(LocalOwnedDirectory(tmp_path))
 
     found = open_store(tmp_path)
@@ -192,7 +192,7 @@ def _with_checksum(properties: bytes, at: int, number: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("properties", "is_kept"),
-    [(b"A\1b\2", True), (STALE, True), (b"A\1b", False), (bytes(30) + b"\2", True)],
+    [(b"A\1b\2", True), (STALE_CRC, True), (b"A\1b", False), (bytes(30) + b"\2", True)],
 )
 def test_forced_verification_is_rocketmqs(properties: bytes, is_kept: bool, tmp_path: Path) -> None:
     """The checksum must be a property of its own; where RocketMQ finds none, the log ends."""

@@ -18,8 +18,8 @@ from mqlake.formats.kafka.record_batch import NewRecord, encode
 from mqlake.kafka.batches.walk import BatchWalk
 from mqlake.kafka.log.partition import Partition
 from mqlake.storage.memory import MemoryDirectory, MemoryFile
-from tests.formats_kafka import mutations as batch_mutations
-from tests.formats_kafka.mutations import mutate, with_good_check_sum
+from tests.formats.kafka import mutations as batch_mutations
+from tests.formats.kafka.mutations import mutate, with_good_check_sum
 from tests.hostile.cases import Case, Target, require, same
 from tests.kafka import mutations as partition_mutations
 

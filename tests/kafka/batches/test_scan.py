@@ -15,7 +15,7 @@ from mqlake.kafka.batches.scan import BatchScan, each
 from mqlake.kafka.batches.walk import BatchWalk
 from mqlake.storage.memory import MemoryFile
 from tests import golden_kafka
-from tests.formats_kafka.mutations import mutate
+from tests.formats.kafka.mutations import mutate
 from tests.golden_kafka import GoldenPartition
 
 Walked = tuple[list[Batch], int, str | None]

@@ -25,7 +25,7 @@ from mqlake.kafka.records.scan import Records, RecordScan
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from tests import golden_kafka
-from tests.formats_kafka.mutations import mutate, with_good_check_sum
+from tests.formats.kafka.mutations import mutate, with_good_check_sum
 from tests.golden_kafka import GoldenPartition
 from tests.kafka import mutations
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from mqlake.spark.follow.follow import follow
 from mqlake.spark.follow.options import Format
 from mqlake.spark.session import open_session
-from tests.follow import killing
-from tests.follow.life import options
+from tests.spark.follow import killing
+from tests.spark.follow.life import options
 
 
 def run(format_: Format, kills: int, seed: int) -> killing.Outcome:

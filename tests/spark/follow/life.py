@@ -1,4 +1,4 @@
-"""One life of a driver that follows a store, and its death: `python -m tests.follow.life …`.
+"""One life of a driver that follows a store, and its death: `python -m tests.spark.follow.life …`.
 
 The death comes as kill -9 would: at a step of a commit that a seed draws, or at a time that it
 draws, counted from the first micro-batch.

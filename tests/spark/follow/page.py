@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.follow.killing import Outcome
-from tests.follow.life import BATCH
 from tests.reliability import PATH, machine, versions, write_section
+from tests.spark.follow.killing import Outcome
+from tests.spark.follow.life import BATCH
 
 TITLE = "Killed drivers"
 
 _INTRODUCTION = f"""\
-Written by `python -m tests.follow --nightly`.
+Written by `python -m tests.spark.follow --nightly`.
 
 A store grows, and `mqlake follow` brings it into a table, {BATCH} messages a micro-batch, merging
 small files every third one. Its driver is killed (`kill -9`): before or after it asks the table for

@@ -1,4 +1,4 @@
-"""python -m tests.follow: kill drivers that follow a store, and look at their tables."""
+"""python -m tests.spark.follow: kill drivers that follow a store, and look at their tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from mqlake.spark.follow.options import Format
-from tests.follow import nightly, page
+from tests.spark.follow import nightly, page
 
 NIGHTLY = 500
 DAY = 86_400
@@ -19,7 +19,7 @@ FORMATS = (Format.DELTA, Format.ICEBERG)
 
 def main() -> int:
     """Return 0 where everything held, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m tests.follow")
+    parser = argparse.ArgumentParser(prog="python -m tests.spark.follow")
     parser.add_argument("--nightly", action="store_true", help="writes docs/reliability.md")
     parser.add_argument("--kills", type=int, default=NIGHTLY, help="of each format")
     parser.add_argument("--seed", type=int, help="another one each day without it")

@@ -16,7 +16,7 @@ from mqlake.spark.follow import parquet_table
 from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.options import Format
 from mqlake.spark.follow.table import LakeTable, open_table
-from tests.follow.tables import (
+from tests.spark.follow.tables import (
     COLUMNS,
     FOLLOWER,
     add,
@@ -281,7 +281,7 @@ def test_remains_of_a_killed_attempt_go(tmp_path: Path) -> None:
     table = open_table(given)
     add(table, 0, [row(0)])
     from mqlake.spark.follow.partition_writer import write_all
-    from tests.follow.tables import batch
+    from tests.spark.follow.tables import batch
 
     write_all(table.shape(FOLLOWER, 1), [batch([row(1)])])
     staged = tmp_path / "table" / "_mqlake" / "staged"

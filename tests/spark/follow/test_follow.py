@@ -25,15 +25,12 @@ from mqlake.spark.follow.dispatch import dispatch
 from mqlake.spark.follow.follow import FollowReport, follow
 from mqlake.spark.follow.options import FollowOptions, Format, Wanted
 from mqlake.store import BlockingMessageStore, Message, StoreReader
-from tests.follow import killing, life
-from tests.follow.tables import data_files, read
 from tests.golden import store
-from tests.spark.conftest import expected, session, shared, steps
+from tests.spark.follow import killing, life
+from tests.spark.follow.tables import data_files, read
 from tests.spark.source.rows import as_recorded, in_order
 from tests.spark.source.truth import comparable, expected_rows
 from tests.store.test_derivation import copy_log
-
-__all__ = ["expected", "session", "shared", "steps"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

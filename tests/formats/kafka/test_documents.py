@@ -25,7 +25,7 @@ from mqlake.formats.kafka import (
 )
 from tests import golden_kafka
 
-PAGES = Path(__file__).parents[2] / "docs" / "formats" / "kafka"
+PAGES = Path(__file__).parents[3] / "docs" / "formats" / "kafka"
 MODULES = Path(record_batch.__file__).parent
 
 _EXAMPLE = re.compile(r"Bytes (\d+) to (\d+) of `([^`]+)`:\n\n\|.*\n\|.*\n((?:\|.*\n?)+)")

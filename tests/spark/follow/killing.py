@@ -18,9 +18,9 @@ from sqlalchemy.exc import OperationalError
 
 from mqlake.spark.follow.options import Format
 from mqlake.store import BlockingMessageStore, Message
-from tests.follow.tables import data_files, read
+from tests.spark.follow.tables import data_files, read
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOPICS = ("Orders", "%RETRY%G", "支付")
 PUTS = 60
 """Messages that are put in each life: more than a micro-batch takes."""
@@ -75,7 +75,7 @@ class Killing:
         self._put()
         arguments = [self.store, self.outcome.format, self.table, f"{self._seed}/{number}"]
         ran = subprocess.run(
-            [sys.executable, "-m", "tests.follow.life", *map(str, arguments)],
+            [sys.executable, "-m", "tests.spark.follow.life", *map(str, arguments)],
             cwd=ROOT,
             capture_output=True,
             timeout=LONGEST,
