@@ -39,12 +39,12 @@ newest-spark-test: $(STAMP)  ## the tests of Spark with the newest PySpark inste
 	@PYTHON=$(PYTHON) scripts/make-env $(NEWEST)
 	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
 	$(NEWEST)/bin/python -m mqlake.spark.cds
-	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark tests/follow
+	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark
 
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.crash --nightly
-	$(BIN)/python -m tests.follow --nightly
+	$(BIN)/python -m tests.spark.follow --nightly
 	STATEFUL_EXAMPLES=4000 $(BIN)/pytest -q -n 0 --timeout 7200 tests/store/test_stateful.py
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly

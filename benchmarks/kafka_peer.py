@@ -14,12 +14,12 @@ from typing import Any
 
 from mqlake.errors import MqlakeError
 from mqlake.kafka import warm_up
-from mqlake.kafka.leader_epochs import LeaderEpochs
-from mqlake.kafka.owned_segment import OwnedSegment
-from mqlake.kafka.place import find
-from mqlake.kafka.producer_state import ProducerState
+from mqlake.kafka.log.place import find
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify_places import verify_places
+from mqlake.kafka.state.leader_epochs import LeaderEpochs
+from mqlake.kafka.state.producer_state import ProducerState
+from mqlake.kafka.verify.places import verify_places
+from mqlake.kafka.write.owned_segment import OwnedSegment
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
 Answer = dict[str, Any]

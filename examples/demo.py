@@ -25,7 +25,7 @@ from rich.table import Table
 
 from mqlake.formats.record import Record
 from mqlake.jobs.engine import Engine
-from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.rebuild.rebuild import rebuild
 from mqlake.spark.dataframe import messages
 from mqlake.spark.session import open_session
 from mqlake.store.reader import StoreReader

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.rebuild.rebuild import rebuild
 
 
 def main(store: str, out: str) -> None:

@@ -9,13 +9,13 @@ from mqlake.formats.kafka import control_record, record_batch
 from mqlake.formats.kafka.control_record import ControlType, EndMarker
 from mqlake.formats.kafka.file_name import Kind, file_name, partition_name
 from mqlake.formats.kafka.record_batch import NewRecord
-from mqlake.kafka.log_directory import LogDirectory
-from mqlake.kafka.owned_log_directory import OwnedLogDirectory
-from mqlake.kafka.owned_partition import OwnedPartition
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.rebuild_index import rebuild_segments
+from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.repair.rebuild_index import rebuild_segments
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify import verify_partition
+from mqlake.kafka.verify.partition import verify_partition
+from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
+from mqlake.kafka.write.owned_partition import OwnedPartition
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
 from tests.crash.expectation import Acknowledged, Durable, Found, Retired, Sent, require

@@ -12,14 +12,14 @@ from pathlib import Path
 from mqlake.errors import MqlakeError
 from mqlake.formats.damage import Damage
 from mqlake.kafka.isolation import Isolation
-from mqlake.kafka.owned_partition import OwnedPartition
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify import verify_partition
+from mqlake.kafka.verify.partition import verify_partition
+from mqlake.kafka.write.owned_partition import OwnedPartition
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from tests import golden_kafka
-from tests.formats_kafka.mutations import mutate
+from tests.formats.kafka.mutations import mutate
 from tests.golden_kafka import GoldenPartition
 
 # What a changed partition may decompress to, so that a run does not take long.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.storage.local import LocalDirectory
 from tests import golden_kafka
 

@@ -13,7 +13,7 @@ from mqlake.kafka.compiled import batches, index_entries, records
 from mqlake.kafka.warm_up import load
 
 TESTS = Path(__file__).parent
-FILES = ("test_batch_scan.py", "test_record_scan.py", "test_twins.py")
+FILES = ("batches/test_scan.py", "records/test_scan.py", "test_twins.py")
 
 
 @pytest.mark.nightly  # tests/hostile scans so in each run

@@ -12,11 +12,11 @@ import pytest
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.kafka import compression, crc32c
 from mqlake.kafka.inspect import inspect
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.place import find
-from mqlake.kafka.recover import recover
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.log.place import find
+from mqlake.kafka.repair.recover import recover
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify_places import verify_places
+from mqlake.kafka.verify.places import verify_places
 from mqlake.storage.local import LocalDirectory
 from tests.golden_kafka import GoldenPartition
 

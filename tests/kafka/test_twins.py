@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from mqlake.errors import MqlakeError
-from mqlake.kafka import segment
-from mqlake.kafka.leader_epochs import LeaderEpochs
-from mqlake.kafka.owned_partition import OwnedPartition
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.log import segment
+from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify import verify_partition
+from mqlake.kafka.state.leader_epochs import LeaderEpochs
+from mqlake.kafka.verify.partition import verify_partition
+from mqlake.kafka.write.owned_partition import OwnedPartition
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from tests.kafka import mutations
@@ -82,7 +82,7 @@ def test_changed_partitions(tmp_path: Path, monkeypatch: Monkey) -> None:
 def test_epochs_of_rows() -> None:
     import numpy as np
 
-    from mqlake.kafka.columns import BATCH
+    from mqlake.kafka.batches.columns import BATCH
 
     source = random.Random(1)
     for _ in range(200):

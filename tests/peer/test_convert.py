@@ -13,7 +13,7 @@ import pytest
 from mqlake.jobs.convert.to_kafka import convert_to_kafka
 from mqlake.jobs.convert.to_rocketmq import convert_to_rocketmq
 from mqlake.jobs.local import LocalEngine
-from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.storage.local import LocalDirectory
 from mqlake.store import StoreReader
 from tests import golden_kafka

@@ -14,10 +14,10 @@ from mqlake.formats.kafka.compression import Compression
 from mqlake.formats.kafka.record_batch import NewRecord
 from mqlake.formats.kafka.record_json import to_json
 from mqlake.kafka.isolation import Isolation
-from mqlake.kafka.log_directory import LogDirectory
-from mqlake.kafka.owned_log_directory import OwnedLogDirectory
+from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify import verify_partition
+from mqlake.kafka.verify.partition import verify_partition
+from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.storage.local import LocalDirectory
 from tests.peer.java_build import JavaMissingError
 from tests.peer.kafka_broker import Broker, start_clients

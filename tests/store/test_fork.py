@@ -14,7 +14,7 @@ import pytest
 
 from mqlake.errors import StoreError
 from mqlake.formats.kafka.record_batch import NewRecord
-from mqlake.kafka.owned_log_directory import OwnedLogDirectory
+from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError

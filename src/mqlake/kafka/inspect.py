@@ -9,9 +9,9 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.partition_metadata import encode_topic_id
 from mqlake.kafka.errors import CorruptIndexError
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.place import Place, Places
-from mqlake.kafka.segment import LogSegment
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.log.place import Place, Places
+from mqlake.kafka.log.segment import LogSegment
 
 
 class Epoch(msgspec.Struct, frozen=True, rename="camel"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from mqlake.kafka.isolation import Isolation
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.place import Place
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.log.place import Place
 
 
 class Found(msgspec.Struct, frozen=True, rename="camel"):

@@ -9,11 +9,11 @@ from mqlake.formats.kafka.compression import Compression
 from mqlake.formats.kafka.file_name import Kind, file_name
 from mqlake.formats.kafka.record_batch import NewRecord, encode
 from mqlake.formats.kafka.time_index import TimestampOffset
-from mqlake.kafka.batch_scan import BatchScan
+from mqlake.kafka.batches.scan import BatchScan
 from mqlake.kafka.compiled.headers import header_spans
-from mqlake.kafka.index_rows import index_rows
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.record_scan import RecordScan
+from mqlake.kafka.index.rows import index_rows
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.records.scan import RecordScan
 from mqlake.kernels.values import are_text, copy_spans
 from mqlake.storage.memory import MemoryDirectory, MemoryFile
 

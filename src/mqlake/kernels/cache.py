@@ -27,7 +27,7 @@ _SHARED = (
     "dispatch/drafts.py",
     "dispatch/queue_read.py",
     "dispatch/verdict.py",
-    "kafka/columns.py",
+    "kafka/batches/columns.py",
     "protocol/binary_header.py",
     "protocol/codes.py",
     "protocol/command.py",

@@ -15,11 +15,11 @@ from mqlake.formats.kafka import versions
 from mqlake.formats.kafka.compression import Compression
 from mqlake.formats.kafka.file_name import Kind, file_name
 from mqlake.formats.kafka.record_batch import NewRecord, encode
-from mqlake.kafka.batch_walk import BatchWalk
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.batches.walk import BatchWalk
+from mqlake.kafka.log.partition import Partition
 from mqlake.storage.memory import MemoryDirectory, MemoryFile
-from tests.formats_kafka import mutations as batch_mutations
-from tests.formats_kafka.mutations import mutate, with_good_check_sum
+from tests.formats.kafka import mutations as batch_mutations
+from tests.formats.kafka.mutations import mutate, with_good_check_sum
 from tests.hostile.cases import Case, Target, require, same
 from tests.kafka import mutations as partition_mutations
 
@@ -70,7 +70,7 @@ def batches(case: Case) -> None:
 
 def scans(case: Case) -> None:
     """Walk a log of mutated batches, compiled and in plain Python; then read its records."""
-    from mqlake.kafka.batch_scan import BatchScan, each
+    from mqlake.kafka.batches.scan import BatchScan, each
 
     parts = [changed(case) if case.chance(0.5) else case.dice.choice(samples()) for _ in range(6)]
     data = b"".join(parts)
@@ -87,7 +87,7 @@ def scans(case: Case) -> None:
 
 
 def _read(case: Case, data: bytes) -> None:
-    from mqlake.kafka.record_scan import RecordScan
+    from mqlake.kafka.records.scan import RecordScan
 
     def outcome(read: Callable[[Partition, list[Damage]], Iterator[tuple[int, int]]]) -> object:
         damage: list[Damage] = []

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mqlake.formats.kafka.record_batch import NewRecord
-from mqlake.kafka.owned_log_directory import OwnedLogDirectory
 from mqlake.kafka.settings import LogSettings
+from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.spark.kafka_log.columns import spark_schema
 from mqlake.spark.kafka_log.options import ReadOptions
 from mqlake.spark.kafka_log.stream import StreamReader

@@ -7,7 +7,7 @@ import re
 
 from mqlake.spark.kafka_log.option_table import SOURCE_OPTIONS
 from mqlake.spark.kafka_log.reference import with_our_tables
-from mqlake.spark.source.option_parsing import parse_options
+from mqlake.spark.options.parsing import parse_options
 from tests.spark.servers import ROOT
 
 PAGE = ROOT / "docs" / "kafka-log-source.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.spark.kafka_log.columns import COLUMNS
 from mqlake.spark.kafka_log.plan import plan_batch
 from mqlake.storage.local import LocalDirectory

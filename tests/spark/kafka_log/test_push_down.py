@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mqlake.kafka import stretches
-from mqlake.kafka.log_directory import LogDirectory
-from mqlake.kafka.stretches import Stretch
+from mqlake.kafka.log import stretches
+from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.kafka.log.stretches import Stretch
 from mqlake.spark.kafka_log.plan import plan_batch
-from mqlake.spark.source.conditions import AnyNumber, AnyText, Between, Condition, Selection
+from mqlake.spark.reading.conditions import AnyNumber, AnyText, Between, Condition, Selection
 from mqlake.storage.local import LocalDirectory
 from tests import golden_kafka
 from tests.spark.kafka_log.rows import Row, batch_rows, options_of

@@ -13,7 +13,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import record_crc
 from mqlake.formats.record import Record
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.rebuild.rebuild import rebuild
 from mqlake.spark.sink import stage
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore

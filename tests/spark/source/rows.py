@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mqlake.spark.source.columns import arrow_schema, spark_schema
-from mqlake.spark.source.conditions import Selection
+from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.schema import arrow_schema
+from mqlake.spark.source.columns import spark_schema
 from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.plan import Task, plan_batch
 from mqlake.spark.source.read import read

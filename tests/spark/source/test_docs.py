@@ -6,9 +6,10 @@ import ast
 import re
 from pathlib import Path
 
-from mqlake.spark.source.option_parsing import parse_options
+from mqlake.spark.options.parsing import parse_options
+from mqlake.spark.options.reference import with_tables
 from mqlake.spark.source.option_table import SOURCE_OPTIONS
-from mqlake.spark.source.reference import column_table, option_table, with_tables
+from mqlake.spark.source.reference import tables
 from tests.spark.servers import ROOT
 
 PAGE = ROOT / "docs" / "spark-source.md"
@@ -17,9 +18,8 @@ HOW_TO = ROOT / "docs" / "how-to" / "read-with-spark.md"
 
 def test_the_tables_are_up_to_date() -> None:
     page = PAGE.read_text()
-    assert with_tables(page) == page
-    assert option_table() in page
-    assert column_table() in page
+    assert with_tables(page, tables()) == page
+    assert all(table in page for table in tables().values())
 
 
 def test_options_in_examples_exist() -> None:

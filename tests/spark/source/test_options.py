@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.spark.source.limits import Limit
+from mqlake.spark.reading.limits import Limit
+from mqlake.spark.reading.queue_json import offsets, queues
 from mqlake.spark.source.options import ReadOptions, read_options
-from mqlake.spark.source.queue_json import offsets, queues
 from tests.golden import store
 from tests.spark.source.rows import batch_rows, options_of
 

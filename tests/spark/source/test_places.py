@@ -8,8 +8,9 @@ import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from mqlake.errors import StoreError
+from mqlake.spark.reading.conditions import AnyText, HasKey
+from mqlake.spark.reading.directory import open_directory
 from mqlake.spark.source import place, read
-from mqlake.spark.source.conditions import AnyText, HasKey
 from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.local import LocalDirectory
 from tests.golden import store
@@ -49,11 +50,11 @@ def test_push_down_behind_a_url(remote: str, path: str) -> None:
 def test_which_paths_are_of_this_machine(tmp_path: Path) -> None:
     directory = tmp_path / "a b"
     for path in (str(directory), directory.as_uri()):
-        opened = place.open_directory(path)
+        opened = open_directory(path)
         assert isinstance(opened, LocalDirectory)
         assert opened.root == directory
     with pytest.raises(StoreError, match="gopher"):
-        place.open_directory("gopher://host/store")
+        open_directory("gopher://host/store")
 
 
 def test_a_directory_that_is_no_store(tmp_path: Path) -> None:

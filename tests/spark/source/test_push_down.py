@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mqlake.errors import StoreError
-from mqlake.spark.source import access, boundaries, queue_path
-from mqlake.spark.source.conditions import (
+from mqlake.spark.reading.conditions import (
     MOST,
     AnyNumber,
     AnyText,
@@ -27,6 +26,7 @@ from mqlake.spark.source.conditions import (
     TopicMatches,
     key_texts,
 )
+from mqlake.spark.source import access, boundaries, queue_path
 from mqlake.spark.source.plan import plan_batch
 from tests.golden import store
 from tests.spark.source.rows import Row, batch_rows, options_of

@@ -12,8 +12,8 @@ from mqlake.cli.views.tables import bad, good, named_values, note
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.jobs.findings import EntryFindings
-    from mqlake.jobs.verify import VerifyReport
+    from mqlake.jobs.verify.findings import EntryFindings
+    from mqlake.jobs.verify.verify import VerifyReport
 
 
 def view(report: VerifyReport, seconds: float) -> Iterator[RenderableType]:

@@ -18,8 +18,8 @@ from mqlake.jobs.convert.target import attempt, written_beside
 from mqlake.jobs.convert.topics import choose, for_kafka
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.source import Source, open_source
-from mqlake.kafka.owned_log_directory import OwnedLogDirectory
-from mqlake.kafka.owned_partition import OwnedPartition
+from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
+from mqlake.kafka.write.owned_partition import OwnedPartition
 from mqlake.store.log import segments
 from mqlake.store.queues.queue_files import topic_names
 

@@ -25,8 +25,8 @@ from mqlake.jobs.convert.target import attempt, written_beside
 from mqlake.jobs.convert.topics import choose, for_rocketmq
 from mqlake.jobs.engine import Engine
 from mqlake.kafka.isolation import Isolation
-from mqlake.kafka.log_directory import LogDirectory
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.kafka.log.partition import Partition
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.owned_store import OwnedStore

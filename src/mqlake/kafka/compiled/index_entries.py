@@ -1,4 +1,4 @@
-"""Choose the batches that get index entries (`mqlake.kafka.index_builder.IndexBuilder.add`)."""
+"""Choose the batches that get index entries (`mqlake.kafka.index.builder.IndexBuilder.add`)."""
 
 # pyright: basic
 # Reason: compiled by Numba, whose types are inferred.

@@ -14,7 +14,8 @@ from mqlake.errors import JobError
 
 def table_schema(names: tuple[str, ...]) -> Any:
     """Return the Arrow schema of columns of the source, in a table: all may be null."""
-    from mqlake.spark.source.columns import arrow_schema, spark_schema
+    from mqlake.spark.reading.schema import arrow_schema
+    from mqlake.spark.source.columns import spark_schema
 
     schema = arrow_schema(spark_schema(names))
     return pa.schema([field.with_nullable(True).remove_metadata() for field in schema])

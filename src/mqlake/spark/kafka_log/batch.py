@@ -10,10 +10,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from mqlake.spark.kafka_log.columns import check_schema
 from mqlake.spark.kafka_log.options import ReadOptions
 from mqlake.spark.kafka_log.plan import Task, plan_batch
-from mqlake.spark.source import push_down
-from mqlake.spark.source.columns import arrow_schema
-from mqlake.spark.source.conditions import Selection
-from mqlake.spark.source.filters import Known
+from mqlake.spark.reading import push_down
+from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.filters import Known
+from mqlake.spark.reading.schema import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -62,7 +62,7 @@ class PushingReader(BatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take what narrows the log. Spark applies all filters again, which costs little."""
-        from mqlake.spark.source.filters import conditions
+        from mqlake.spark.reading.filters import conditions
 
         self._pushed = conditions(filters, KNOWN)
         return filters

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mqlake.errors import FormatError
-from mqlake.spark.source.option_parsing import nearest
+from mqlake.spark.options.parsing import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

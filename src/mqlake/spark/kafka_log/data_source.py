@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from mqlake.spark.kafka_log.columns import spark_schema
 from mqlake.spark.kafka_log.options import read_options
-from mqlake.spark.source.log import tell_ignored
+from mqlake.spark.reading.log import tell_ignored
 
 
 class KafkaLogDataSource(DataSource):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.log.partition import Partition
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
-from mqlake.spark.source.limits import Limit
-from mqlake.spark.source.log import logger
-from mqlake.spark.source.option_table import LATEST
-from mqlake.spark.source.queue_json import EARLIEST as EARLIEST_OFFSET
-from mqlake.spark.source.queue_json import LATEST as LATEST_OFFSET
+from mqlake.spark.reading.limits import LATEST, Limit
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.queue_json import EARLIEST as EARLIEST_OFFSET
+from mqlake.spark.reading.queue_json import LATEST as LATEST_OFFSET
 
 log = logger()
 

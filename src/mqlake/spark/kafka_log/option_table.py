@@ -6,8 +6,7 @@ Names, defaults and precedence are those of Spark's Kafka source (`KafkaSourcePr
 from __future__ import annotations
 
 from mqlake.kafka.isolation import Isolation
-from mqlake.spark.source import queue_json
-from mqlake.spark.source.option_parsing import (
+from mqlake.spark.options.parsing import (
     Option,
     boolean,
     choice,
@@ -17,7 +16,8 @@ from mqlake.spark.source.option_parsing import (
     whole,
     words,
 )
-from mqlake.spark.source.option_table import EARLIEST, LATEST, limit
+from mqlake.spark.reading import queue_json
+from mqlake.spark.reading.limits import EARLIEST, LATEST, limit
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(

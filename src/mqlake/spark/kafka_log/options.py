@@ -11,15 +11,16 @@ from mqlake.errors import FormatError
 from mqlake.kafka.isolation import Isolation
 from mqlake.spark.kafka_log.columns import COLUMNS, check_columns
 from mqlake.spark.kafka_log.option_table import NO_MEANING, SOURCE_OPTIONS
-from mqlake.spark.source.limits import (
+from mqlake.spark.options.parsing import parse_options
+from mqlake.spark.reading.limits import (
+    EARLIEST,
+    LATEST,
     Limit,
     check_limits,
     check_one_strategy,
     check_triggers,
     limit_of,
 )
-from mqlake.spark.source.option_parsing import parse_options
-from mqlake.spark.source.option_table import EARLIEST, LATEST
 
 TopicPartition = tuple[str, int]
 

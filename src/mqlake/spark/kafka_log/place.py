@@ -7,9 +7,9 @@ import re
 from mqlake.errors import StoreError
 from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.file_name import INTERNAL_TOPICS, META_PROPERTIES
-from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
-from mqlake.spark.source.place import open_directory
+from mqlake.spark.reading.directory import open_directory
 
 _MARKS = (META_PROPERTIES, checkpoint_file.RECOVERY_POINTS)
 

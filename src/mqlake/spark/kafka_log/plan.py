@@ -9,15 +9,22 @@ from dataclasses import dataclass
 import msgspec
 
 from mqlake.kafka.isolation import Isolation
-from mqlake.kafka.log_directory import LogDirectory
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.stretches import Stretch, cut, since
+from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.log.stretches import Stretch, cut, since
 from mqlake.spark.kafka_log.offsets import check_named, end_of, start_of
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
 from mqlake.spark.kafka_log.place import check_asked, open_logs, wanted_partitions
-from mqlake.spark.source.conditions import MOST, Interval, Selection, interval, numbers, wants_topic
-from mqlake.spark.source.log import logger
-from mqlake.spark.source.stretches import share_count
+from mqlake.spark.reading.conditions import (
+    MOST,
+    Interval,
+    Selection,
+    interval,
+    numbers,
+    wants_topic,
+)
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.shares import share_count
 
 log = logger()
 

@@ -11,15 +11,15 @@ from typing import Any
 
 from mqlake.errors import StoreError
 from mqlake.formats.damage import Damage
-from mqlake.kafka.arrow import times, to_arrow
-from mqlake.kafka.log_directory import LogDirectory
-from mqlake.kafka.partition import Partition
-from mqlake.kafka.record_scan import Records, RecordScan
+from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.records.arrow import times, to_arrow
+from mqlake.kafka.records.scan import Records, RecordScan
 from mqlake.spark.kafka_log.plan import Range, Task
-from mqlake.spark.source.joining import put_together
-from mqlake.spark.source.log import logger
-from mqlake.spark.source.memory import keep_freed_memory
-from mqlake.spark.source.place import open_directory
+from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.joining import put_together
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.memory import keep_freed_memory
 
 log = logger()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mqlake.spark.kafka_log.columns import COLUMNS
 from mqlake.spark.kafka_log.option_table import SOURCE_OPTIONS
-from mqlake.spark.source.reference import make_table, option_table, with_tables
+from mqlake.spark.options.reference import make_table, option_table, with_tables
 
 
 def with_our_tables(page: str) -> str:

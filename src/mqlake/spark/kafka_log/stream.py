@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from mqlake.kafka.log_directory import LogDirectory
+from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.spark.kafka_log.batch import TaskPartition
 from mqlake.spark.kafka_log.columns import check_schema
 from mqlake.spark.kafka_log.offsets import data_loss, start_of
@@ -21,9 +21,9 @@ from mqlake.spark.kafka_log.options import ReadOptions
 from mqlake.spark.kafka_log.place import open_logs, wanted_partitions
 from mqlake.spark.kafka_log.plan import Range, plan_tasks
 from mqlake.spark.kafka_log.position import Offsets, admitted, read_position, write_position
-from mqlake.spark.source.columns import arrow_schema
-from mqlake.spark.source.conditions import MOST
-from mqlake.spark.source.log import logger
+from mqlake.spark.reading.conditions import MOST
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.schema import arrow_schema
 from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:

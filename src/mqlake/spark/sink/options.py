@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from mqlake.errors import FormatError
+from mqlake.spark.options.parsing import parse_options
 from mqlake.spark.sink.option_table import SETTINGS, SINK_OPTIONS
-from mqlake.spark.source.option_parsing import parse_options
 from mqlake.store.settings import StoreSettings, make_settings
 
 

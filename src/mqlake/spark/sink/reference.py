@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from mqlake.spark.options.reference import make_table, option_table, with_tables
 from mqlake.spark.sink.columns import TYPES
 from mqlake.spark.sink.option_table import SINK_OPTIONS
-from mqlake.spark.source.reference import make_table, option_table, with_tables
 
 
 def tables() -> dict[str, str]:

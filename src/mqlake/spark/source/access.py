@@ -6,15 +6,15 @@ import msgspec
 
 from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY_SIZE
-from mqlake.spark.source import index_path, point_path, queue_path
-from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.conditions import (
+from mqlake.spark.reading.conditions import (
     MOST,
     Selection,
     interval,
     named_queues,
     offsets_in,
 )
+from mqlake.spark.source import index_path, point_path, queue_path
+from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join, size
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from mqlake.spark.source import push_down
-from mqlake.spark.source.columns import arrow_schema, columns_of
-from mqlake.spark.source.conditions import Selection
+from mqlake.spark.reading import push_down
+from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.schema import arrow_schema
+from mqlake.spark.source.columns import columns_of
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.plan import Task, plan_batch
 
@@ -56,7 +57,7 @@ class PushingReader(BatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take what narrows the log. Spark applies all filters again, which costs little."""
-        from mqlake.spark.source.filters import conditions
+        from mqlake.spark.reading.filters import conditions
 
         self._pushed = conditions(filters)
         return filters

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqlake.errors import FormatError
-from mqlake.spark.source.option_parsing import nearest
+from mqlake.spark.options.parsing import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -134,13 +134,6 @@ def _spark_types() -> dict[str, DataType]:
         "array<string>": ArrayType(StringType()),
         "map<string,string>": MapType(StringType(), StringType()),
     }
-
-
-def arrow_schema(schema: StructType) -> Any:
-    """Return the Arrow schema that Spark expects of batches, to the last flag."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(schema, timezone="UTC")
 
 
 def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:

@@ -11,8 +11,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mqlake.spark.reading.log import tell_ignored
 from mqlake.spark.source.columns import spark_schema
-from mqlake.spark.source.log import tell_ignored
 from mqlake.spark.source.options import read_options
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from mqlake.formats.config import Topics
 from mqlake.formats.index_file import index_key
+from mqlake.spark.reading.conditions import Selection, key_texts, wants_topic
 from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.conditions import Selection, key_texts, wants_topic
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join
 from mqlake.store.config.config_files import read_config

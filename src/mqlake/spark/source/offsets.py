@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqlake.errors import FormatError, StoreError
-from mqlake.spark.source.conditions import (
+from mqlake.spark.reading.conditions import (
     MOST,
     AnyText,
     HasKey,
@@ -13,11 +13,11 @@ from mqlake.spark.source.conditions import (
     TopicMatches,
     wants_topic,
 )
-from mqlake.spark.source.limits import Limit
-from mqlake.spark.source.log import logger
+from mqlake.spark.reading.limits import Limit
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.queue_json import EARLIEST, LATEST, Numbers
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
-from mqlake.spark.source.queue_json import EARLIEST, LATEST, Numbers
 from mqlake.store.log.scan import Queue
 from mqlake.store.queues.queue_files import topic_names
 from mqlake.store.queues.time_search import Boundary, offset_by_time

@@ -6,10 +6,7 @@ has them; the aliases are rocketmq-spark's (`RocketMQConf`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from mqlake.spark.source import queue_json
-from mqlake.spark.source.option_parsing import (
+from mqlake.spark.options.parsing import (
     Option,
     boolean,
     choice,
@@ -19,22 +16,8 @@ from mqlake.spark.source.option_parsing import (
     whole,
     words,
 )
-
-EARLIEST, LATEST = "earliest", "latest"
-
-
-def limit(*named: str) -> Callable[[str], str | queue_json.Numbers]:
-    """Take one of a few words, or an offset for each queue as JSON."""
-
-    def parse(value: str) -> str | queue_json.Numbers:
-        if value.lower() in named:
-            return value.lower()
-        if value.startswith("{"):
-            return queue_json.offsets(value)
-        raise ValueError(f'{" or ".join(named)}, or JSON such as {{"TopicA": {{"0": 23}}}}')
-
-    return parse
-
+from mqlake.spark.reading import queue_json
+from mqlake.spark.reading.limits import EARLIEST, LATEST, limit
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(

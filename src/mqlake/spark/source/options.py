@@ -8,16 +8,18 @@ from typing import Any
 import msgspec
 
 from mqlake.errors import FormatError
-from mqlake.spark.source.columns import COLUMNS, check_columns
-from mqlake.spark.source.limits import (
+from mqlake.spark.options.parsing import parse_options
+from mqlake.spark.reading.limits import (
+    EARLIEST,
+    LATEST,
     Limit,
     check_limits,
     check_one_strategy,
     check_triggers,
     limit_of,
 )
-from mqlake.spark.source.option_parsing import parse_options
-from mqlake.spark.source.option_table import EARLIEST, LATEST, SOURCE_OPTIONS
+from mqlake.spark.source.columns import COLUMNS, check_columns
+from mqlake.spark.source.option_table import SOURCE_OPTIONS
 from mqlake.store.log.scan import Queue
 
 _CLUSTER = ("nameserver", "namesrvaddr")

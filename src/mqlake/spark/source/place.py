@@ -1,14 +1,13 @@
-"""Open what option `path` names: a directory of this machine, or the URL of one."""
+"""Open the store that option `path` names."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from mqlake.errors import StoreError
-from mqlake.storage.local import LocalDirectory
+from mqlake.spark.reading.directory import open_directory
 from mqlake.storage.protocol import Directory
 from mqlake.store.log import segments
 from mqlake.store.log.segments import CommitLog
@@ -21,21 +20,6 @@ class OpenStore(NamedTuple):
     directory: Directory
     log: CommitLog
     snapshot: Snapshot
-
-
-def open_directory(path: str) -> Directory:
-    """Return the directory; one of this machine is mapped, others are read through pyarrow.
-
-    Raises:
-        StoreError: a URL that pyarrow cannot open.
-    """
-    if path.startswith("file:"):
-        return LocalDirectory(unquote(urlsplit(path).path))
-    if "://" in path:
-        from mqlake.storage.arrow_fs import open_url
-
-        return open_url(path)
-    return LocalDirectory(path)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mqlake.jobs.splits import SMALLEST
+from mqlake.jobs.splits.splits import SMALLEST
+from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.shares import share_count
 from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
 from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.conditions import Selection
-from mqlake.spark.source.log import logger
 from mqlake.spark.source.offsets import batch_ranges, data_loss, subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore, open_store
@@ -88,9 +89,7 @@ def _shares(
     found: Sequence[Stretch],
 ) -> Iterable[list[Stretch]]:
     data = _without_holes(store, found)
-    count = stretches.share_count(
-        stretches.size(data), len(os.sched_getaffinity(0)), options.min_partitions
-    )
+    count = share_count(stretches.size(data), len(os.sched_getaffinity(0)), options.min_partitions)
 
     def boundary(position: int, within: Stretch) -> int | None:
         near = boundaries.at_or_after(position)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mqlake.errors import FormatError
 from mqlake.formats.message_id import decode_message_id
+from mqlake.spark.reading.conditions import Selection, numbers, texts
 from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.conditions import Selection, numbers, texts
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join
 from mqlake.store.log.scan import head_at

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from mqlake.errors import StoreError
-from mqlake.spark.source.conditions import MOST, InQueues, Selection
-from mqlake.spark.source.queue_json import Numbers
+from mqlake.spark.reading.conditions import MOST, InQueues, Selection
+from mqlake.spark.reading.queue_json import Numbers
 
 
 class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):

@@ -15,8 +15,8 @@ from mqlake.errors import StoreError
 from mqlake.formats import java_string
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.formats.record import MIN_SIZE, Fault
+from mqlake.spark.reading.conditions import Selection, offsets_in, texts
 from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.conditions import Selection, offsets_in, texts
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.stretches import Stretch, join
 from mqlake.store.log.scan import Queue

@@ -14,11 +14,11 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.dispatch.window import DEFAULT_WINDOW
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
+from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.joining import put_together
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.memory import keep_freed_memory
 from mqlake.spark.source.columns import to_batch
-from mqlake.spark.source.joining import put_together
-from mqlake.spark.source.log import logger
-from mqlake.spark.source.memory import keep_freed_memory
-from mqlake.spark.source.place import open_directory
 from mqlake.spark.source.plan import Task
 from mqlake.spark.source.row_filter import RowFilter, needs_properties
 from mqlake.spark.source.stretches import Piece

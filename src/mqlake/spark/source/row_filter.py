@@ -20,7 +20,7 @@ from mqlake.dispatch.arrow import to_arrow
 from mqlake.dispatch.batch import Batch
 from mqlake.formats import java_string
 from mqlake.formats.record import Fault
-from mqlake.spark.source.conditions import (
+from mqlake.spark.reading.conditions import (
     MOST,
     AnyNumber,
     AnyText,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mqlake.spark.reading.limits import LATEST
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.offsets import offsets_of
-from mqlake.spark.source.option_table import LATEST
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.position import Position

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from mqlake.formats.file_name import segment_name
-from mqlake.jobs.splits import LARGEST, SMALLEST
 from mqlake.store.log import segments
 from mqlake.store.log.scan import pieces
 from mqlake.store.log.segments import CommitLog
@@ -53,17 +52,6 @@ def clip(stretches: Iterable[Stretch], start: int, end: int) -> list[Stretch]:
     """Return the parts of stretches within [start, end), which are boundaries themselves."""
     clipped = ((max(first, start), min(last, end)) for first, last in stretches)
     return [(first, last) for first, last in clipped if first < last]
-
-
-def share_count(total: int, cores: int, least: int | None) -> int:
-    """Return into how many shares so many bytes are cut: `least` if given.
-
-    Else one a core, more where they would be larger than 1 GiB, fewer where smaller than 4 MiB.
-    """
-    if least is not None:
-        return least
-    rounds = -(-total // (cores * LARGEST)) or 1
-    return max(1, min(rounds * cores, total // SMALLEST))
 
 
 def share(

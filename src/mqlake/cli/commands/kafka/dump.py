@@ -27,7 +27,7 @@ from mqlake.cli.text import printable
 if TYPE_CHECKING:
     from mqlake.formats.damage import Damage
     from mqlake.formats.kafka.batch import Record
-    from mqlake.kafka.place import Place
+    from mqlake.kafka.log.place import Place
 
 EXAMPLES = (
     "mqlake kafka dump /var/lib/kafka/logs/orders-0 --offset 1000 --max 20",
@@ -58,7 +58,7 @@ def dump(
 ) -> int:
     """Write out the records, as a consumer would see them."""
     from mqlake.kafka.isolation import Isolation
-    from mqlake.kafka.place import find
+    from mqlake.kafka.log.place import find
 
     damaged = 0
 

@@ -32,8 +32,8 @@ def rebuild_index(
     json: shared.Json = False,
 ) -> int:
     """Make the index files again from the logs, which stay as they are."""
-    from mqlake.kafka.place import find
-    from mqlake.kafka.rebuild_index import rebuild_index as rebuild
+    from mqlake.kafka.log.place import find
+    from mqlake.kafka.repair.rebuild_index import rebuild_index as rebuild
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()

@@ -36,8 +36,8 @@ def recover(
     json: shared.Json = False,
 ) -> int:
     """Recover what an unclean stop left, as Kafka does when it starts."""
-    from mqlake.kafka.place import find
-    from mqlake.kafka.recover import recover as run
+    from mqlake.kafka.log.place import find
+    from mqlake.kafka.repair.recover import recover as run
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()

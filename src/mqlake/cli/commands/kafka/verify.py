@@ -37,8 +37,8 @@ def verify(
     json: shared.Json = False,
 ) -> int:
     """Check every batch, and every index entry against the batches."""
-    from mqlake.kafka.place import find
-    from mqlake.kafka.verify_places import verify_places
+    from mqlake.kafka.log.place import find
+    from mqlake.kafka.verify.places import verify_places
 
     start = time.perf_counter()
     report = verify_places(str(path), find(path).partitions, deep=deep)

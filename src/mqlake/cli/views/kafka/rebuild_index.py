@@ -12,8 +12,8 @@ from mqlake.cli.views.tables import named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.kafka.place import Place
-    from mqlake.kafka.rebuild_index import RebuiltSegment
+    from mqlake.kafka.log.place import Place
+    from mqlake.kafka.repair.rebuild_index import RebuiltSegment
 
 
 def view(

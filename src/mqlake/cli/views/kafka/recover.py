@@ -11,7 +11,7 @@ from mqlake.cli.views.tables import NUMBER, TEXT, bad, good, note, rows
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.kafka.recover import RecoveredPartition
+    from mqlake.kafka.repair.recover import RecoveredPartition
 
 
 def view(done: Sequence[RecoveredPartition], seconds: float) -> Iterator[RenderableType]:

@@ -1,0 +1,1 @@
+"""Export messages to Parquet files."""

@@ -1,0 +1,131 @@
+"""Export messages to Parquet files, one a split (docs/how-to)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from mqlake.formats.damage import Damage
+from mqlake.jobs.engine import Engine
+from mqlake.jobs.export.parquet import write_part
+from mqlake.jobs.export.selection import Selection
+from mqlake.jobs.export.splits import ExportJob, ExportPart, export_splits
+from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.splits.log_end import damage, log_end
+from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
+from mqlake.jobs.swap import require_empty
+
+SCRATCH = "_mqlake-export"
+"""Readers of Parquet directories pass over names that begin with an underscore."""
+
+
+class ExportReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What an export wrote.
+
+    Attributes:
+        output: the directory; all its Parquet files have the same columns.
+        files: Parquet files.
+        bytes_written: their size.
+        messages: rows that were written.
+        records: records of the log that were looked at.
+        log_end: physical offset where RocketMQ ends the log; what lies behind is not exported.
+        damage: stretches of the log that could not be exported.
+    """
+
+    store: str
+    output: str
+    files: int
+    bytes_written: int
+    messages: int
+    records: int
+    bytes_scanned: int
+    log_end: int
+    damage: list[Damage]
+
+
+def export(
+    store: Path,
+    engine: Engine,
+    *,
+    out: Path,
+    topics: Sequence[str] = (),
+    tag: str | None = None,
+    key: str | None = None,
+    begin: int | None = None,
+    end: int | None = None,
+    tasks: int | None = None,
+) -> ExportReport:
+    """Write the messages of a store to Parquet files in `out`, which must be empty or absent.
+
+    The files appear when all are complete. Nothing in the store is changed, and a broker may run on
+    it. Records with a damaged body are left out.
+
+    Args:
+        topics: only messages of these; all without any.
+        tag: only messages with this tag; `A || B` for one of several.
+        key: only messages with this among their keys, or as their unique key.
+        begin, end: only messages stored in this time, milliseconds, both included.
+        tasks: into how many tasks the log is divided; without it, about one a core.
+
+    Raises:
+        StoreError: the store cannot be read.
+        JobError: it has no commit log, `out` is not empty, or pyarrow is not installed.
+    """
+    out = out.absolute()
+    with open_source(store) as source:
+        scratch = _prepare(out)
+        selection = Selection(tuple(topics), _tags(tag), key or None, begin, end)
+        template = ExportJob(source.path, (), str(scratch), selection)
+        try:
+            return _run(engine, source, template, out, tasks)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _run(
+    engine: Engine, source: Source, template: ExportJob, out: Path, tasks: int | None
+) -> ExportReport:
+    def run(jobs: Sequence[Job]) -> list[ExportPart]:
+        todo = [msgspec.structs.replace(template, splits=splits) for splits in jobs]
+        return engine.run(export_splits, todo, "messages")
+
+    covered = spans(source.log)
+    parts = run_until_met(run, plan(covered, engine.parallelism, tasks))
+    gaps = join_gaps([part.scanned for part in parts])
+    end = log_end(source.log, gaps, source.recovery_start)
+    last = max((part.last_record for part in parts), default=-1)
+    if last >= end:
+        parts = run(clip(jobs_of(parts), end))
+    files = [file for part in parts for file in part.files]
+    if not files:
+        files.append(write_part(Path(template.directory), "part-empty.parquet", iter(())))
+    for file in files:
+        Path(file.path).replace(out / file.name)
+    return ExportReport(
+        store=source.path,
+        output=str(out),
+        files=len(files),
+        bytes_written=sum((out / file.name).stat().st_size for file in files),
+        messages=sum(file.messages for file in files),
+        records=sum(part.records for part in parts),
+        bytes_scanned=sum(span.data_end - span.base for span in covered),
+        log_end=end,
+        damage=damage(source.log, gaps, last),
+    )
+
+
+def _prepare(out: Path) -> Path:
+    """Return an empty scratch directory in `out`, which must hold nothing else."""
+    require_empty(out, SCRATCH)
+    scratch = out / SCRATCH
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    return scratch
+
+
+def _tags(expression: str | None) -> tuple[str, ...]:
+    tags = tuple(tag.strip() for tag in (expression or "").split("||") if tag.strip())
+    return () if "*" in tags else tags

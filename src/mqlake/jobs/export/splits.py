@@ -1,0 +1,61 @@
+"""The task of an export: the messages of some splits, each split to a Parquet file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.formats.record import Fault
+from mqlake.jobs.export.parquet import PartFile, write_part
+from mqlake.jobs.export.selection import Selection
+from mqlake.jobs.splits.splits import Scanned, Split, scan_of
+from mqlake.storage.local import LocalDirectory
+
+
+class ExportJob(msgspec.Struct, frozen=True):
+    """What one task of an export does; `directory` gets its files."""
+
+    store: str
+    splits: tuple[Split, ...]
+    directory: str
+    selection: Selection
+
+
+class ExportPart(msgspec.Struct):
+    """What one task of an export did; `last_record` is a physical offset, -1 for none."""
+
+    scanned: list[Scanned]
+    files: list[PartFile]
+    records: int = 0
+    last_record: int = -1
+
+
+def export_splits(job: ExportJob) -> ExportPart:
+    """Write the wanted messages of each split to a Parquet file; none where there are none."""
+    store, directory = LocalDirectory(job.store), Path(job.directory)
+    part = ExportPart([], [])
+    for split in job.splits:
+        name = f"part-{split.start:020d}.parquet"
+        with scan_of(store, split, part.scanned, want=Want.EXPORT) as scan:
+            written = write_part(directory, name, _wanted(scan, job.selection, part))
+        if written.messages:
+            part.files.append(written)
+    return part
+
+
+def _wanted(scan: SegmentScan, selection: Selection, part: ExportPart) -> Iterator[Batch]:
+    for batch in scan:
+        part.records += len(batch.records)
+        part.last_record = int(batch.records["physical_offset"][-1])
+        chosen = _choose(batch, selection)
+        if len(chosen.records):
+            yield chosen
+
+
+def _choose(batch: Batch, selection: Selection) -> Batch:
+    wanted = selection.choose(batch) & (batch.records["fault"] == Fault.GOOD)
+    return batch if wanted.all() else batch._replace(records=batch.records[wanted])

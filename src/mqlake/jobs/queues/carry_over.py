@@ -1,0 +1,49 @@
+"""Keep queues that the log says nothing about when a store is rebuilt in place.
+
+The files of a queue whose messages have all expired still say at which queue offset it goes on:
+were they gone, RocketMQ would start it at 0 again, behind the offsets that its consumers have
+committed. And light message queues are dispatched by a property of another topic's records.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.source import Source
+from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
+
+LIGHT_PREFIX = "%LMQ%"  # RocketMQ: MixAll.LMQ_PREFIX
+
+
+def carry_over(source: Source, new: Path, rebuilt: Collection[Queue]) -> int:
+    """Link the files of such queues into `new`, which is on the same disk; return their number."""
+    carried = 0
+    for topic in topic_names(source.directory):
+        for queue_id in queue_ids(source.directory, topic):
+            queue = Queue(topic, queue_id)
+            files = QueueFiles(source.directory, topic, queue_id)
+            if queue not in rebuilt and files.files and _is_kept(source, topic, files):
+                carried += 1
+                (new / queue.path).mkdir(parents=True, exist_ok=True)
+                for file in files.files:
+                    path = f"{queue.path}/{file.name}"
+                    _link(source.directory.root / path, new / path)
+    return carried
+
+
+def _is_kept(source: Source, topic: str, files: QueueFiles) -> bool:
+    if topic.startswith(LIGHT_PREFIX):
+        return True
+    last = files.entry(files.end - 1)
+    return last is None or last.physical_offset < source.log.min_offset
+
+
+def _link(file: Path, to: Path) -> None:
+    try:
+        os.link(file, to)
+    except OSError:  # a file system without links
+        shutil.copyfile(file, to)

@@ -1,0 +1,106 @@
+"""Give each queue offset to one record: the first of the log that states it.
+
+RocketMQ drops an entry whose place is written already (`ConsumeQueue.putMessagePositionInfo`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from mqlake.formats import consume_queue
+from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET, QueueFiles
+from mqlake.jobs.queues.intervals import Interval, Intervals
+from mqlake.jobs.queues.runs import Queue, Run
+
+MOST_STRETCHES = 1 << 16
+"""A queue's offsets are one stretch, a few where records are lost; more are not believed."""
+
+EXAMPLES = 100
+"""How many refused records a task reports one by one."""
+
+TWICE = "an earlier record has its queue offset"
+FAR = "its queue offset is far from those of the queue's other records"
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A record whose queue entry was not written: its physical offset, and why."""
+
+    physical_offset: int
+    reason: str
+
+
+class Claims:
+    """The queue offsets of one task's records, and the writing of those entries that are due.
+
+    `believable` bounds the queue offsets of some queues; `taken` holds those of earlier tasks.
+    """
+
+    def __init__(
+        self,
+        files: QueueFiles,
+        believable: Mapping[Queue, Interval],
+        taken: Mapping[Queue, Sequence[Interval]],
+    ) -> None:
+        self._files = files
+        self._believable = believable
+        self._taken = {queue: Intervals(stretches) for queue, stretches in taken.items()}
+        self._own: dict[Queue, Intervals] = {}
+        self.written = 0
+        self.refused_count = 0
+        self.refused: list[Refused] = []
+
+    def stated(self) -> dict[Queue, list[Interval]]:
+        """Return the believable queue offsets that the records of this task state."""
+        return {queue: list(own) for queue, own in self._own.items() if len(own)}
+
+    def claim(self, run: Run) -> None:
+        """Write those of a run of entries whose places are free; refuse the others."""
+        queue, first, end = run.queue, run.first, run.end
+        own = self._own.get(queue)
+        if own is None:
+            own = self._own[queue] = Intervals()
+        if own.end == first and queue not in self._believable and queue not in self._taken:
+            self._write(queue, first, end, run.entries)
+            own.add(first, end)
+        else:
+            self._claim_some(run, own)
+
+    def _claim_some(self, run: Run, own: Intervals) -> None:
+        queue, first, end, entries = run.queue, run.first, run.end, run.entries
+        low, high = self._believable.get(queue, (0, MAX_QUEUE_OFFSET))
+        believed = len(own) < MOST_STRETCHES or first <= own.end
+        written = Intervals()
+        if believed:
+            start, stop = max(first, low), min(end, high)
+            for a, b in list(self._free(queue, own, start, stop)):
+                self._write(queue, a, b, _cut(entries, first, a, b))
+                written.add(a, b)
+            if start < stop:
+                own.add(start, stop)
+        for a, b in written.missing(first, end):
+            reason = TWICE if believed and low <= a < high else FAR
+            self._refuse(_cut(entries, first, a, b), reason)
+
+    def _write(self, queue: Queue, first: int, end: int, entries: memoryview) -> None:
+        self._files.write(queue, first, bytes(entries))
+        self.written += end - first
+
+    def _free(self, queue: Queue, own: Intervals, start: int, stop: int) -> Iterator[Interval]:
+        taken = self._taken.get(queue)
+        for a, b in own.missing(start, stop):
+            yield from taken.missing(a, b) if taken else ((a, b),)
+
+    def _refuse(self, entries: memoryview, reason: str) -> None:
+        self.refused_count += len(entries) // ENTRY_SIZE
+        for at in range(0, len(entries), ENTRY_SIZE):
+            if len(self.refused) >= EXAMPLES:
+                break
+            offset = consume_queue.decode(entries, at).physical_offset
+            self.refused.append(Refused(offset, reason))
+
+
+def _cut(entries: memoryview, first: int, start: int, end: int) -> memoryview:
+    return entries[(start - first) * ENTRY_SIZE : (end - first) * ENTRY_SIZE]

@@ -1,0 +1,1 @@
+"""Rebuild consume queues, index files and checkpoint."""

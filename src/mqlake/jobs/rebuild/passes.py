@@ -1,0 +1,169 @@
+"""Stage one as often as it takes: a pass can show that it began with wrong assumptions.
+
+The log's end, a split that began in the middle of a body, a queue offset that two records state or
+that cannot be true: each shows only when all tasks have reported. Then what was written is removed,
+and stage one runs again, knowing it. A sound store takes one pass.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from mqlake.dispatch.gap import Gap
+from mqlake.formats.record import MIN_SIZE
+from mqlake.jobs.engine import Engine
+from mqlake.jobs.queues.intervals import Interval, Intervals
+from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart, build_queues
+from mqlake.jobs.source import Source
+from mqlake.jobs.splits.log_end import log_end
+from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, run_until_met
+from mqlake.store.log.segments import CommitLog
+
+_TOLERATED = 1024
+"""Queue offsets that a queue may lack though no record is lost."""
+
+Taken = dict[Queue, list[Interval]]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What the last pass left.
+
+    Attributes:
+        parts: what each task did, in log order.
+        gaps: all stretches of the log without a good record, also behind its end.
+        log_end: physical offset, bytes.
+        records_beyond: good records behind the log end.
+        lost: records that the gaps may have held, at most.
+        passes: how often stage one ran.
+    """
+
+    parts: list[QueuePart]
+    gaps: list[Gap]
+    log_end: int
+    records_beyond: int
+    lost: int
+    passes: int
+
+
+def run_passes(engine: Engine, source: Source, jobs: list[Job], template: QueueJob) -> Outcome:
+    """Run stage one until a pass confirms what it was started with.
+
+    `template` is a job without splits, whose two directories exist and are empty.
+    """
+    stage = _Stage(engine, template)
+    parts = run_until_met(stage.run, jobs)
+    jobs = jobs_of(parts)
+    gaps = join_gaps([part.scanned for part in parts])
+    end = log_end(source.log, gaps, source.recovery_start)
+    seen = _records(parts)
+    if any(part.last_record >= end for part in parts):
+        jobs = clip(jobs, end)
+        parts = stage.run(jobs)
+    lost = _lost(source.log, gaps, end)
+    if believable := _believable(parts, lost):
+        parts = stage.run(jobs, believable=believable)
+    taken = _taken(parts)
+    if any(taken):
+        parts = stage.run(jobs, believable=believable, taken=taken)
+    return Outcome(parts, gaps, end, seen - _records(parts), lost, stage.passes)
+
+
+class _Stage:
+    def __init__(self, engine: Engine, template: QueueJob) -> None:
+        self._engine = engine
+        self._template = template
+        self.passes = 0
+
+    def run(
+        self,
+        jobs: Sequence[Job],
+        *,
+        believable: dict[Queue, Interval] | None = None,
+        taken: Sequence[Taken] | None = None,
+    ) -> list[QueuePart]:
+        template = msgspec.structs.replace(self._template, believable=believable or {})
+        if self.passes:
+            _empty(template.output)
+            _empty(template.keys)
+        self.passes += 1
+        tasks = [
+            msgspec.structs.replace(
+                template, splits=job, taken=taken[number] if taken else template.taken
+            )
+            for number, job in enumerate(jobs)
+        ]
+        return self._engine.run(build_queues, tasks, "consume queues")
+
+
+def _records(parts: Iterable[QueuePart]) -> int:
+    return sum(part.records - part.damaged_bodies for part in parts)
+
+
+def queue_offsets(parts: Iterable[QueuePart]) -> dict[Queue, Intervals]:
+    """Return the queue offsets that the records of each queue state."""
+    stretches: dict[Queue, list[Interval]] = defaultdict(list)
+    for part in parts:
+        for queue, stated in part.stated.items():
+            stretches[queue] += stated
+    return {queue: Intervals(sorted(found)) for queue, found in stretches.items()}
+
+
+def _lost(log: CommitLog, gaps: Sequence[Gap], end: int) -> int:
+    present = sum(segment.end - segment.base for segment in log.segments)
+    missing = log.limit - log.min_offset - present
+    damaged = sum(gap.length for gap in gaps if gap.physical_offset < end)
+    return (missing + damaged) // MIN_SIZE
+
+
+def _believable(parts: Sequence[QueuePart], lost: int) -> dict[Queue, Interval]:
+    """Return bounds for the queues whose offsets lie too far apart to be all true.
+
+    Nothing guards a queue offset against damage: the CRC covers the body only. A queue's offsets
+    are consecutive but for the records that were lost, so the bounds are those around most of them.
+    """
+    bounds: dict[Queue, Interval] = {}
+    for queue, stated in queue_offsets(parts).items():
+        widest = 2 * stated.count + lost + _TOLERATED
+        if stated.end - stated.first > widest:
+            bounds[queue] = _densest(list(stated), widest)
+    return bounds
+
+
+def _densest(stretches: Sequence[Interval], width: int) -> Interval:
+    """Return the first window of at most `width` that holds the most numbers of the stretches."""
+    starts = np.array([start for start, _ in stretches])
+    ends = np.array([end for _, end in stretches])
+    totals = np.array([0, *accumulate(end - start for start, end in stretches)])
+    last = np.searchsorted(ends, starts + width, "right")
+    held = totals[np.maximum(last, np.arange(len(starts)) + 1)] - totals[:-1]
+    best = int(np.argmax(held))
+    low = int(starts[best])
+    return low, max(low + width, int(ends[best]))
+
+
+def _taken(parts: Sequence[QueuePart]) -> list[Taken]:
+    """Return, for each task, the queue offsets that tasks before it share with it."""
+    before: dict[Queue, Intervals] = {}
+    taken: list[Taken] = []
+    for part in parts:
+        taken.append({})
+        for queue, stated in part.stated.items():
+            earlier = before.setdefault(queue, Intervals())
+            if any(earlier.overlaps(start, end) for start, end in stated):
+                taken[-1][queue] = list(earlier)
+            for start, end in stated:
+                earlier.add(start, end)
+    return taken
+
+
+def _empty(directory: str) -> None:
+    shutil.rmtree(directory)
+    Path(directory).mkdir()

@@ -1,0 +1,267 @@
+"""Rebuild consume queues, index files and checkpoint from the commit log (docs/rebuild.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+
+from mqlake.errors import JobError
+from mqlake.formats import checkpoint
+from mqlake.formats.checkpoint import Checkpoint
+from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
+from mqlake.formats.damage import Damage
+from mqlake.formats.dialect import Dialect
+from mqlake.jobs.engine import Engine
+from mqlake.jobs.queues.carry_over import carry_over
+from mqlake.jobs.queues.files import QueueFiles
+from mqlake.jobs.rebuild import stage_index
+from mqlake.jobs.rebuild.passes import Outcome, queue_offsets, run_passes
+from mqlake.jobs.rebuild.settings import Settings, settle
+from mqlake.jobs.rebuild.stage_index import IndexPart, build_index
+from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart
+from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.splits.log_end import damage
+from mqlake.jobs.splits.splits import plan, spans
+from mqlake.jobs.swap import Exchange, require_empty
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.local_write import fsync_directory, fsync_file
+from mqlake.storage.owner_lock import LOCK_NAME
+from mqlake.store.log.segments import CommitLog
+
+_BLANKS_ALLOWED = 1 << 20
+
+
+class RebuildReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What a rebuild made, and what was wrong with the log it was made from.
+
+    Attributes:
+        store: the directory that was read.
+        output: the directory that has the new files; the same where it was rebuilt in place.
+        log_end: physical offset where RocketMQ ends the log, bytes.
+        bytes_scanned: bytes of the log, holes left out.
+        records: records that were dispatched.
+        records_beyond: good records behind the log end, which are not dispatched.
+        queues: consume queues that were written.
+        queues_kept: consume queues that the log has no record of, and that stay as they are.
+        queue_entries: entries of records in the written ones.
+        blank_entries: entries of no record: before a queue's first one, and for lost ones.
+        index_files: index files that were written.
+        index_entries: entries in them.
+        refused: records without a queue entry, because its place is taken or beyond belief.
+        passes: how often the log was read; more than once where it is damaged.
+        damage: what is wrong with the log; the first hundred refused records of each task.
+    """
+
+    store: str
+    output: str
+    settings: Settings
+    log_end: int
+    bytes_scanned: int
+    records: int
+    records_beyond: int
+    queues: int
+    queues_kept: int
+    queue_entries: int
+    blank_entries: int
+    index_files: int
+    index_entries: int
+    refused: int
+    passes: int
+    damage: list[Damage]
+
+
+def rebuild(
+    store: Path,
+    engine: Engine,
+    *,
+    out: Path | None = None,
+    dialect: Dialect | None = None,
+    queue_file_size: int | None = None,
+    hash_slots: int | None = None,
+    max_index: int | None = None,
+    delay_levels: tuple[int, ...] = DEFAULT_DELAY_LEVELS,
+    tasks: int | None = None,
+) -> RebuildReport:
+    """Rebuild into `out`, which must be empty or absent, or in place without it.
+
+    In place, the old files stay until the new ones are complete and on the disk, and no broker may
+    own the store. A rebuild that is killed leaves the store as it was; the next one cleans up.
+
+    Args:
+        dialect: whose index rules and checkpoint fields hold; without it, as the store's files say.
+        queue_file_size: bytes of a consume-queue file; without it, as before, else the default.
+        hash_slots: of an index file, likewise.
+        max_index: entries of an index file, likewise.
+        delay_levels: milliseconds of each delay level; no file of a store has them.
+        tasks: into how many tasks the log is divided; without it, about one a core.
+
+    Raises:
+        StoreError: the store cannot be read, or is in use by a broker.
+        FormatError: sizes that no file can have.
+        JobError: `out` is not empty, or the store is beyond a rebuild.
+    """
+    with open_source(store, dialect) as source:
+        settings = settle(
+            source.snapshot,
+            queue_file_size=queue_file_size,
+            hash_slots=hash_slots,
+            max_index=max_index,
+            delay_levels=delay_levels,
+        )
+        if out is not None:
+            out = out.absolute()
+            require_empty(out)
+        target = source.directory.root if out is None else out
+        directory = LocalOwnedDirectory(target)
+        with directory.own(LOCK_NAME) if out is None else nullcontext():
+            exchange = Exchange(directory)
+            exchange.begin()
+            try:
+                report = _build(engine, source, settings, directory, tasks)
+                exchange.commit()
+            except BaseException:
+                exchange.give_up()
+                raise
+    return report
+
+
+def _build(
+    engine: Engine,
+    source: Source,
+    settings: Settings,
+    directory: LocalOwnedDirectory,
+    tasks: int | None,
+) -> RebuildReport:
+    new, work = directory.root / Exchange.new, directory.root / Exchange.work
+    keys = work / "keys"
+    keys.mkdir()
+    covered = spans(source.log)
+    template = QueueJob(
+        source.path,
+        (),
+        str(new),
+        str(keys),
+        settings.queue_file_size,
+        settings.dialect,
+        settings.delay_levels,
+        source.batch_topics,
+    )
+    outcome = run_passes(engine, source, plan(covered, engine.parallelism, tasks), template)
+    parts = outcome.parts
+    blanks = _fill(new, settings.queue_file_size, outcome)
+    rebuilt = queue_offsets(parts)
+    in_place = directory.root == source.directory.root
+    carried = carry_over(source, new, rebuilt) if in_place else 0
+    (new / "consumequeue").mkdir(exist_ok=True)
+    with ThreadPoolExecutor(1) as beside:
+        # The disk works on the queues while the processor does on the index.
+        syncing = beside.submit(_sync_tree, new / "consumequeue")
+        indexes = _index(engine, parts, work / "index", new / "index", settings)
+        syncing.result()
+    stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
+    (new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
+    fsync_file(new / "checkpoint")
+    fsync_directory(new / "index")
+    last_record = max((part.last_record for part in parts), default=-1)
+    return RebuildReport(
+        store=source.path,
+        output=str(directory.root),
+        settings=settings,
+        log_end=outcome.log_end,
+        bytes_scanned=sum(span.data_end - span.base for span in covered),
+        records=sum(part.records for part in parts),
+        records_beyond=outcome.records_beyond,
+        queues=len(rebuilt),
+        queues_kept=carried,
+        queue_entries=sum(part.entries for part in parts),
+        blank_entries=blanks,
+        index_files=len(indexes),
+        index_entries=sum(part.header.index_count - 1 for part in indexes),
+        refused=sum(part.refused_count for part in parts),
+        passes=outcome.passes,
+        damage=damage(source.log, outcome.gaps, last_record) + list(_refused(source.log, parts)),
+    )
+
+
+def _refused(log: CommitLog, parts: Sequence[QueuePart]) -> Iterator[Damage]:
+    for refused in (refused for part in parts for refused in part.refused):
+        segment = log.segment_at(refused.physical_offset)
+        if segment is not None:
+            at = refused.physical_offset - segment.base
+            yield Damage(segment.path, at, 0, f"the record has no queue entry: {refused.reason}")
+
+
+def _fill(root: Path, file_size: int, outcome: Outcome) -> int:
+    """Write the blank entries: RocketMQ's own before a queue's first record, and for lost ones.
+
+    A queue that has no entry at a place would end there for RocketMQ's recovery.
+    """
+    queues = queue_offsets(outcome.parts)
+    lost = {queue: offsets.missing(offsets.first, offsets.end) for queue, offsets in queues.items()}
+    allowed = _BLANKS_ALLOWED + outcome.lost + 2 * sum(part.records for part in outcome.parts)
+    if sum(end - start for holes in lost.values() for start, end in holes) > allowed:
+        raise JobError(
+            "the records' queue offsets leave more places empty than records can be lost;"
+            " this commit log is beyond a rebuild"
+        )
+    count = 0
+    with QueueFiles(root, file_size) as files:
+        for queue, offsets in queues.items():
+            lead = (files.first_of_file(offsets.first), offsets.first)
+            for start, end in (lead, *lost[queue]):
+                files.write_blanks(queue, start, end)
+                count += end - start
+    return count
+
+
+def _index(
+    engine: Engine,
+    parts: Sequence[QueuePart],
+    scratch: Path,
+    target: Path,
+    settings: Settings,
+) -> list[IndexPart]:
+    scratch.mkdir()
+    target.mkdir()
+    last_record = max((part.last_record for part in parts), default=-1)
+    last_keyed = max((part.last_keyed for part in parts), default=-1)
+    jobs = stage_index.plan(
+        [part.spill for part in parts],
+        scratch,
+        settings.hash_slots,
+        settings.max_index,
+        roll=last_record > last_keyed,
+    )
+    built = engine.run(build_index, jobs, "index files")
+    for part, name in zip(built, stage_index.names([p.header for p in built]), strict=True):
+        Path(part.path).rename(target / name)
+    return built
+
+
+def _checkpoint(
+    parts: Sequence[QueuePart], indexes: Sequence[IndexPart], old: Checkpoint
+) -> Checkpoint:
+    """Return what RocketMQ would write once all of the log was flushed and dispatched."""
+    seen = [part for part in parts if part.last_record >= 0]
+    queued = [part for part in parts if part.last_queued >= 0]
+    return Checkpoint(
+        physic_msg_timestamp=seen[-1].last_record_time if seen else 0,
+        logics_msg_timestamp=queued[-1].last_queued_time if queued else 0,
+        index_msg_timestamp=indexes[-1].header.end_timestamp if indexes else 0,
+        master_flushed_offset=old.master_flushed_offset,
+        confirm_physical_offset=seen[-1].last_record if seen else 0,
+        logics_physical_offset=queued[-1].last_queued if queued else 0,
+    )
+
+
+def _sync_tree(root: Path) -> None:
+    """Return once all files and names below `root` are on the disk."""
+    for directory, _, names in os.walk(root):
+        for name in names:
+            fsync_file(Path(directory, name))
+        fsync_directory(Path(directory))

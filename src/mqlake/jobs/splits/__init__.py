@@ -1,0 +1,1 @@
+"""Shares of the log for tasks, and where the log ends."""

@@ -1,0 +1,1 @@
+"""Verify a store against its records."""

@@ -1,0 +1,47 @@
+"""Where in the log an entry points that no record accounts for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mqlake.jobs.queues.intervals import Interval, Intervals
+from mqlake.jobs.verify.findings import EntryFindings
+
+
+class Stretches:
+    """Half-open stretches of the log, asked for many physical offsets at once."""
+
+    def __init__(self, stretches: Iterable[Interval]) -> None:
+        disjoint = list(Intervals(sorted(stretches)))
+        self._starts = np.array([start for start, _ in disjoint], np.int64)
+        self._ends = np.array([end for _, end in disjoint], np.int64)
+
+    def hold(self, offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Say of each offset whether it lies in a stretch."""
+        if not len(self._starts):
+            return np.zeros(len(offsets), np.bool_)
+        place = np.searchsorted(self._starts, offsets, "right") - 1
+        return (place >= 0) & (offsets < self._ends[place])
+
+
+class LogBounds:
+    """The log [first, end), physical offsets, and the stretches in it without a good record."""
+
+    def __init__(self, log: Interval, damaged: Iterable[Interval]) -> None:
+        self._first, self._end = log
+        self._damaged = Stretches(damaged)
+
+    def sort_out(
+        self, offsets: NDArray[np.int64], chosen: NDArray[np.bool_], findings: EntryFindings
+    ) -> list[int]:
+        """Count the chosen entries, by physical offset; return the numbers of the dangling ones."""
+        expired = chosen & (offsets < self._first)
+        stale = chosen & (offsets >= self._end)
+        lost = chosen & ~expired & ~stale & self._damaged.hold(offsets)
+        findings.expired += int(np.count_nonzero(expired))
+        findings.stale += int(np.count_nonzero(stale))
+        findings.lost += int(np.count_nonzero(lost))
+        return np.flatnonzero(chosen & ~expired & ~stale & ~lost).tolist()

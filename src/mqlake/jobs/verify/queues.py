@@ -1,0 +1,157 @@
+"""Check consume-queue entries against records, and records against entries."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mqlake.formats import consume_queue
+from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
+from mqlake.formats.consume_queue_ext import is_address
+from mqlake.jobs.queues.claims import MOST_STRETCHES
+from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET
+from mqlake.jobs.queues.intervals import Interval, Intervals
+from mqlake.jobs.queues.runs import Queue, Run
+from mqlake.jobs.verify.findings import EntryFindings
+from mqlake.jobs.verify.log_bounds import LogBounds
+from mqlake.jobs.verify.queue_bytes import QueueBytes
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.log.scan import head_at
+from mqlake.store.log.segments import CommitLog
+
+_AT_ONCE = 1 << 16
+"""Entries that are looked at together."""
+
+_ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+
+
+class RunCheck:
+    """Compare the entries that records should have with those that the files hold.
+
+    `undispatched_from`: physical offset from which on a missing entry is not damage, nor, if a
+    broker `is_writing` the entries, one that is not whole.
+    """
+
+    def __init__(
+        self, store: LocalDirectory, log: CommitLog, undispatched_from: int, *, is_writing: bool
+    ) -> None:
+        self._bytes = QueueBytes(store)
+        self._log = log
+        self._undispatched_from, self._is_writing = undispatched_from, is_writing
+        self._stated: dict[Queue, Intervals] = {}
+        self.findings = EntryFindings()
+
+    def stated(self) -> dict[Queue, list[Interval]]:
+        """Return the queue offsets that the records state."""
+        return {queue: list(offsets) for queue, offsets in self._stated.items()}
+
+    def check(self, run: Run) -> None:
+        """Compare one run; it is counted entry by entry."""
+        stated = self._stated.setdefault(run.queue, Intervals())
+        is_far = len(stated) >= MOST_STRETCHES and run.first > stated.end
+        if is_far or run.first < 0 or run.end > MAX_QUEUE_OFFSET:
+            self._refuse(run)
+            return
+        stated.add(run.first, run.end)
+        if (found := self._bytes.read(run.queue, run.first, run.end)) == bytes(run.entries):
+            self.findings.good += run.end - run.first
+        else:
+            for number in range(run.end - run.first):
+                at = number * ENTRY_SIZE
+                expected = consume_queue.decode(run.entries, at)
+                actual = consume_queue.decode(found, at)
+                self._check_one(run.queue, run.first + number, expected, actual)
+
+    def _check_one(
+        self, queue: Queue, queue_offset: int, expected: QueueEntry, actual: QueueEntry
+    ) -> None:
+        findings = self.findings
+        if actual == expected or (actual[:2] == expected[:2] and is_address(actual.tags_code)):
+            findings.good += 1
+            return
+        record = f"the record at physical offset {expected.physical_offset}"
+        if self._is_writing and expected.physical_offset >= self._undispatched_from:
+            findings.undispatched += 1
+        elif actual == BLANK_ENTRY or not consume_queue.is_written(actual):
+            if expected.physical_offset >= self._undispatched_from:
+                findings.undispatched += 1
+            else:
+                place = self._bytes.place(queue, queue_offset)
+                findings.missing.add_at(*place, ENTRY_SIZE, f"no entry for {record}")
+        elif self._is_earlier_twin(queue, queue_offset, expected, actual):
+            findings.repeated += 1
+        else:
+            place = self._bytes.place(queue, queue_offset)
+            reason = f"{tuple(actual)} where {record} asks for {tuple(expected)}"
+            findings.wrong.add_at(*place, ENTRY_SIZE, reason)
+
+    def _is_earlier_twin(
+        self, queue: Queue, queue_offset: int, expected: QueueEntry, actual: QueueEntry
+    ) -> bool:
+        """Say whether a record before this one states the same place, and so has it."""
+        if actual.physical_offset >= expected.physical_offset:
+            return False
+        head = head_at(self._log, actual.physical_offset)
+        return (
+            head is not None
+            and (head.topic.decode(), head.queue_id, head.queue_offset) == (*queue, queue_offset)
+            and head.size == actual.size
+        )
+
+    def _refuse(self, run: Run) -> None:
+        for at in range(0, len(run.entries), ENTRY_SIZE):
+            offset = consume_queue.decode(run.entries, at).physical_offset
+            segment = self._log.segment_at(offset)
+            if segment is not None:
+                reason = f"the record states the queue offset {run.first}, which cannot be"
+                self.findings.wrong.add_at(segment.path, offset - segment.base, 0, reason)
+
+
+class QueueFilesJob(msgspec.Struct, frozen=True):
+    """The queues one task looks at for entries without a record.
+
+    `log` is [first, end) of the log, physical offsets; `damaged` the stretches in it without a
+    good record. `queues` are those to check, each with the queue offsets that its records state.
+    """
+
+    store: str
+    log: Interval
+    damaged: list[Interval]
+    queues: list[tuple[Queue, list[Interval]]]
+
+
+def check_queue_files(job: QueueFilesJob) -> EntryFindings:
+    """Find the entries of whole queues that no record states."""
+    source = QueueBytes(LocalDirectory(job.store))
+    bounds = LogBounds(job.log, job.damaged)
+    findings = EntryFindings()
+    for queue, stated in job.queues:
+        known = Intervals(stated)
+        for start, stop in source.written(queue):
+            for first, end in known.missing(start, stop):
+                for at in range(first, end, _AT_ONCE):
+                    data = source.read(queue, at, min(end, at + _AT_ONCE))
+                    _sort_out(queue, at, np.frombuffer(data, _ENTRY), bounds, source, findings)
+    return findings
+
+
+def _sort_out(
+    queue: Queue,
+    first: int,
+    entries: NDArray[np.void],
+    bounds: LogBounds,
+    source: QueueBytes,
+    findings: EntryFindings,
+) -> None:
+    """Say of entries that no record states where they come from."""
+    offsets = entries["physical_offset"].astype(np.int64)
+    written = (offsets >= 0) & (entries["size"] > 0)
+    blank = entries == np.array(BLANK_ENTRY, _ENTRY)
+    findings.blank += int(np.count_nonzero(blank))
+    for number in bounds.sort_out(offsets, written & ~blank, findings):
+        if source.read(queue, first + number, first + number + 1) != entries[number].tobytes():
+            continue  # a broker was writing it when it was read
+        place = source.place(queue, first + number)
+        reason = f"no record for the entry {consume_queue.QueueEntry(*entries[number].tolist())}"
+        findings.dangling.add_at(*place, ENTRY_SIZE, reason)

@@ -1,0 +1,87 @@
+"""How far a store that a broker is writing can be judged.
+
+A broker appends, then dispatches what it has appended, and a job that reads meanwhile sees some of
+it: half of a record, a record without its entries, one queue's entries and not another's. Whatever
+was complete when the job began stays as it was, so only that is judged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from mqlake.formats.damage import Damage
+from mqlake.formats.file_name import parse_segment_name
+from mqlake.jobs.source import Source
+from mqlake.jobs.verify.index import IndexFileJob, plan_index
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.snapshot import Snapshot
+
+T = TypeVar("T")
+
+_PATIENCE = 50
+_LOOK_INTERVAL = 0.02
+"""Seconds. A broker dispatches what it appends within a few milliseconds."""
+
+
+class Settled(NamedTuple):
+    """What was complete at one moment; physical offsets.
+
+    Attributes:
+        end: records before it are whole.
+        dispatched: records before it have their queue entries and index entries.
+    """
+
+    end: int
+    dispatched: int
+
+    def before_end(self, damage: list[Damage]) -> list[Damage]:
+        """Return the damage of the log without that of files after `end`, which come and grow."""
+        return [each for each in damage if _base(each) < self.end]
+
+
+def settle(source: Source) -> Settled:
+    """Return what is complete in a store that has an owner, once it is.
+
+    The newest entry of all queues may be of a dispatch that is going on. That is over when there is
+    an entry of a record which was appended later, or, if nothing is sent, after a second.
+    """
+    snapshot = source.snapshot
+    has_entries = bool(snapshot.topics_with_files)
+    dispatched = snapshot.walk_start if has_entries else source.log.min_offset
+    end = snapshot.end.offset
+
+    def newest() -> int:
+        log = CommitLog(source.directory)
+        try:
+            return Snapshot(source.directory, log, snapshot.detected.dialect).walk_start
+        finally:
+            log.close()
+
+    _look_until(lambda at: at >= end, newest)
+    return Settled(end, min(dispatched, end))
+
+
+def plan_live_index(source: Source) -> tuple[list[IndexFileJob], list[Damage]]:
+    """Return what `plan_index` does; the newest file is being written.
+
+    A file that the broker makes at this moment looks damaged until it has its first entry.
+    """
+    jobs, damage = _look_until(lambda found: not found[1], lambda: plan_index(source.directory))
+    if jobs:
+        jobs[-1] = jobs[-1].of_live_store()
+    return jobs, damage
+
+
+def _look_until(is_enough: Callable[[T], bool], look: Callable[[], T]) -> T:
+    """Look again and again, for a second at most; return what was seen last."""
+    for _ in range(_PATIENCE):
+        if is_enough(found := look()):
+            return found
+        time.sleep(_LOOK_INTERVAL)
+    return look()
+
+
+def _base(damage: Damage) -> int:
+    return parse_segment_name(damage.file.rpartition("/")[2]) or 0

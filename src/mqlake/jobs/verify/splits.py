@@ -1,0 +1,103 @@
+"""The task of a verification: the records of some splits, against the entries they should have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from mqlake.dispatch.batch import Batch
+from mqlake.formats.checkpoint import Checksummed
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import Fault
+from mqlake.jobs.queues.intervals import Interval
+from mqlake.jobs.queues.runs import Queue, QueueNames, runs
+from mqlake.jobs.splits.splits import Scanned, Split, scan_of
+from mqlake.jobs.verify.findings import EntryFindings
+from mqlake.jobs.verify.index import IndexPlan, KeyCheck
+from mqlake.jobs.verify.queues import RunCheck
+from mqlake.storage.local import LocalDirectory
+from mqlake.store.log.record_rules import ChecksumRule
+from mqlake.store.log.segments import CommitLog
+
+
+class VerifyJob(msgspec.Struct, frozen=True):
+    """What one task compares: the records of its splits with the entries there are.
+
+    Attributes:
+        store: path of the store directory.
+        batch_topics: topics whose queues are of another kind, and not looked at.
+        index: the index files, oldest first.
+        undispatched_from: physical offset from which on the broker may not have dispatched.
+        checksummed: where every record has a checksum of all its bytes, None if nowhere.
+        is_live: a broker is writing.
+    """
+
+    store: str
+    splits: tuple[Split, ...]
+    dialect: Dialect
+    delay_levels: tuple[int, ...]
+    batch_topics: frozenset[str]
+    index: list[IndexPlan]
+    undispatched_from: int
+    checksummed: Checksummed | None
+    is_live: bool
+
+
+class VerifyPart(msgspec.Struct, frozen=True):
+    """What one task saw; `stated` are the queue offsets that its records state.
+
+    `torn` are the records (physical offset, bytes) whose checksum is not that of their bytes though
+    lengths and body are good.
+    """
+
+    scanned: list[Scanned]
+    stated: dict[Queue, list[Interval]]
+    queue_entries: EntryFindings
+    index_entries: EntryFindings
+    records: int
+    damaged_bodies: int
+    last_record: int
+    torn: list[tuple[int, int]]
+
+
+def verify_splits(job: VerifyJob) -> VerifyPart:
+    """Scan the splits of a job, and compare."""
+    store = LocalDirectory(job.store)
+    log = CommitLog(store)
+    queues = RunCheck(store, log, job.undispatched_from, is_writing=job.is_live)
+    keys = KeyCheck(store, log, job.index, job.undispatched_from)
+    rule = job.checksummed and ChecksumRule(job.checksummed)
+    scanned: list[Scanned] = []
+    torn: list[tuple[int, int]] = []
+    records = damaged = 0
+    last = -1
+    for split in job.splits:
+        with scan_of(
+            store, split, scanned, dialect=job.dialect, delay_levels=job.delay_levels
+        ) as scan:
+            names = QueueNames(scan.table, job.batch_topics)
+            compared = None
+            for batch in scan:
+                for run in runs(batch, names):
+                    queues.check(run)
+                keys.check(batch, compared or scan.start, scan.stop, scan.gaps)
+                compared = scan.stop
+                bad = int(np.count_nonzero(batch.records["fault"] == Fault.CRC))
+                records, damaged = records + len(batch.records) - bad, damaged + bad
+                torn += _torn(rule, batch) if rule else ()
+                last = int(batch.records["physical_offset"][-1])
+            keys.check(None, compared or scan.start, scan.stop, scan.gaps)
+    log.close()
+    return VerifyPart(
+        scanned, queues.stated(), queues.findings, keys.findings, records, damaged, last, torn
+    )
+
+
+def _torn(rule: ChecksumRule, batch: Batch) -> Iterator[tuple[int, int]]:
+    """Yield the records of a batch that break the rule though their bodies are good."""
+    records = batch.records[batch.records["fault"] == Fault.GOOD]
+    while (row := rule.first_bad(batch.buffer, batch.base, records)) < len(records):
+        yield int(records[row]["physical_offset"]), int(records[row]["size"])
+        records = records[row + 1 :]

@@ -1,0 +1,255 @@
+"""Verify a store: every record, and every queue and index entry against the records.
+
+A split's task reads its records and compares the entries they should have with those there are; the
+entries that no record asked for are looked for afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from mqlake.dispatch.gap import Gap
+from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS
+from mqlake.formats.damage import Damage
+from mqlake.formats.dialect import Dialect
+from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.jobs.engine import Engine
+from mqlake.jobs.queues.carry_over import LIGHT_PREFIX
+from mqlake.jobs.queues.intervals import Interval, Intervals
+from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.source import Source, open_source
+from mqlake.jobs.splits.log_end import damage, log_end
+from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
+from mqlake.jobs.verify.findings import EntryFindings, merged
+from mqlake.jobs.verify.index import (
+    IndexPlan,
+    IndexRestJob,
+    check_index_file,
+    check_index_rest,
+    plan_index,
+)
+from mqlake.jobs.verify.queues import QueueFilesJob, check_queue_files
+from mqlake.jobs.verify.settled import Settled, plan_live_index, settle
+from mqlake.jobs.verify.splits import VerifyJob, VerifyPart, verify_splits
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.queue_files import queue_ids, topic_names
+
+
+class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What a verification saw.
+
+    Attributes:
+        ok: nothing is damaged, missing, wrong or dangling.
+        log_end: physical offset where RocketMQ ends the log, bytes.
+        bytes_scanned: bytes of the log, holes left out.
+        records: good records before the log end.
+        records_beyond: good records behind it.
+        damaged_bodies: records whose body has the wrong checksum, before the log end.
+        queues, index_files: how many there are.
+        queue_entries, index_entries: the entries against the records.
+        torn_records: records whose body is good, but not the checksum over all of their bytes, in
+            the part of the log in which mqlake wrote each with one.
+        damage: every damaged stretch of the log and damaged file; of the entries that are missing,
+            wrong or dangling the first hundred of each kind.
+        notes: what is not damage, and worth knowing.
+    """
+
+    store: str
+    ok: bool
+    dialect: Dialect
+    log_end: int
+    bytes_scanned: int
+    records: int
+    records_beyond: int
+    damaged_bodies: int
+    torn_records: int
+    queues: int
+    queue_entries: EntryFindings
+    index_files: int
+    index_entries: EntryFindings
+    damage: list[Damage]
+    notes: list[str]
+
+
+def verify(
+    store: Path,
+    engine: Engine,
+    *,
+    dialect: Dialect | None = None,
+    delay_levels: tuple[int, ...] = DEFAULT_DELAY_LEVELS,
+    tasks: int | None = None,
+) -> VerifyReport:
+    """Verify a store; nothing in it is changed, and a broker may run on it.
+
+    What a running broker has not finished when the verification begins is not judged.
+
+    Args:
+        dialect: whose index rules hold; without it, as the store's files say.
+        delay_levels: milliseconds of each delay level; no file of a store has them.
+        tasks: into how many tasks the log is divided; without it, about one a core.
+
+    Raises:
+        StoreError: the store cannot be read.
+        JobError: it has no commit log.
+    """
+    with open_source(store, dialect) as source:
+        return _Verification(engine, source, delay_levels).run(tasks)
+
+
+class _Verification:
+    def __init__(self, engine: Engine, source: Source, delay_levels: tuple[int, ...]) -> None:
+        self._engine = engine
+        self._source = source
+        self._log = source.log
+        self._delay_levels = delay_levels
+        self._index: list[IndexPlan] = []
+        self._end = self._log.limit
+        # Before anything else is looked at.
+        self._settled: Settled | None = None
+        if source.snapshot.owner is not None:
+            self._settled = settle(source)
+
+    def run(self, tasks: int | None) -> VerifyReport:
+        source, settled = self._source, self._settled
+        index_jobs, found = plan_live_index(source) if settled else plan_index(source.directory)
+        checks = self._engine.run(check_index_file, index_jobs, "index files")
+        self._index = [check.plan for check in checks]
+        found += [each for check in checks for each in check.damage]
+        covered = spans(self._log)
+        jobs = plan(covered, self._engine.parallelism, tasks)
+        if settled:
+            jobs = clip(jobs, settled.end)
+        parts = run_until_met(self._scan, jobs)
+        gaps = join_gaps([part.scanned for part in parts])
+        self._end = log_end(self._log, gaps, source.recovery_start)
+        if settled:
+            self._end = min(self._end, settled.end)
+        last = max((part.last_record for part in parts), default=-1)
+        seen = _records(parts)
+        if last >= self._end:
+            parts = self._scan(clip(jobs_of(parts), self._end))
+        queues, queue_entries = self._check_queue_files(parts, gaps)
+        queue_entries.merge(merged(part.queue_entries for part in parts))
+        index_entries = self._check_index_rest(parts)
+        index_entries.merge(merged(part.index_entries for part in parts))
+        if settled:
+            # They are of records that came after what was settled.
+            queue_entries.stale = index_entries.stale = 0
+        torn = [record for part in parts for record in part.torn]
+        of_log = damage(self._log, gaps, last) + list(_torn_damage(self._log, torn))
+        found = (settled.before_end(of_log) if settled else of_log) + found
+        for finding in (*queue_entries.faults, *index_entries.faults):
+            found += finding.examples
+        return VerifyReport(
+            store=source.path,
+            ok=not found,
+            dialect=source.snapshot.detected.dialect,
+            log_end=self._end,
+            bytes_scanned=sum(span.data_end - span.base for span in covered),
+            records=_records(parts),
+            records_beyond=seen - _records(parts),
+            damaged_bodies=sum(part.damaged_bodies for part in parts),
+            torn_records=len(torn),
+            queues=queues,
+            queue_entries=queue_entries,
+            index_files=len(self._index),
+            index_entries=index_entries,
+            damage=found,
+            notes=_notes(queue_entries, index_entries, seen - _records(parts)),
+        )
+
+    def _scan(self, jobs: Sequence[Job]) -> list[VerifyPart]:
+        source, snapshot = self._source, self._source.snapshot
+        tasks = [
+            VerifyJob(
+                self._source.path,
+                splits,
+                snapshot.detected.dialect,
+                self._delay_levels,
+                source.batch_topics,
+                self._index,
+                self._settled.dispatched if self._settled else source.undispatched_from,
+                snapshot.checksummed,
+                self._settled is not None,
+            )
+            for splits in jobs
+        ]
+        return self._engine.run(verify_splits, tasks, "records and their entries")
+
+    def _check_queue_files(
+        self, parts: Sequence[VerifyPart], gaps: Sequence[Gap]
+    ) -> tuple[int, EntryFindings]:
+        stated: dict[Queue, list[Interval]] = defaultdict(list)
+        for topic in topic_names(self._source.directory):
+            if topic.startswith(LIGHT_PREFIX):
+                continue
+            for queue_id in queue_ids(self._source.directory, topic):
+                stated[Queue(topic, queue_id)] = []
+        for part in parts:
+            for queue, offsets in part.stated.items():
+                stated[queue] += offsets
+        queues = [(queue, sorted(offsets)) for queue, offsets in sorted(stated.items())]
+        share = -(-len(queues) // self._engine.parallelism) or 1
+        jobs = [
+            QueueFilesJob(
+                self._source.path,
+                (self._log.min_offset, self._end),
+                _without_record(self._log, gaps),
+                queues[first : first + share],
+            )
+            for first in range(0, len(queues), share)
+        ]
+        return len(queues), merged(self._engine.run(check_queue_files, jobs, "consume queues"))
+
+    def _check_index_rest(self, parts: Sequence[VerifyPart]) -> EntryFindings:
+        scanned = (scanned for part in parts for scanned in part.scanned)
+        covered = Intervals(sorted((each.start, each.stop) for each in scanned if each.found))
+        jobs = [
+            IndexRestJob(self._source.path, each, (self._log.min_offset, self._end), list(covered))
+            for each in self._index
+        ]
+        return merged(self._engine.run(check_index_rest, jobs, "index entries"))
+
+
+def _records(parts: Sequence[VerifyPart]) -> int:
+    return sum(part.records for part in parts)
+
+
+def _torn_damage(log: CommitLog, torn: Sequence[Interval]) -> Iterator[Damage]:
+    """Yield the damage of records (physical offset, bytes) with a wrong checksum."""
+    for offset, size in torn:
+        if segment := log.segment_at(offset):
+            yield Damage(segment.path, offset - segment.base, size, FAULT_REASONS[Fault.TORN])
+
+
+def _without_record(log: CommitLog, gaps: Sequence[Gap]) -> list[Interval]:
+    """Return the stretches between the log's first byte and its last that hold no good record."""
+    damaged = [
+        (gap.physical_offset, gap.physical_offset + gap.length)
+        for gap in gaps
+        if gap.fault is not Fault.CRC
+    ]
+    present = Intervals((segment.base, segment.end) for segment in log.segments)
+    return sorted(damaged + present.missing(log.min_offset, log.limit))
+
+
+def _notes(queues: EntryFindings, index: EntryFindings, beyond: int) -> list[str]:
+    notes: list[str] = []
+    if beyond:
+        notes.append(f"{beyond} good records behind the log end: RocketMQ drops them")
+    for name, found in (("queue", queues), ("index", index)):
+        for count, text in (
+            (found.undispatched, "missing that the broker had not dispatched yet"),
+            (found.lost, "of records that are damaged themselves"),
+            (found.expired, "of records before the log's beginning"),
+            (found.stale, "of records behind the log end, which RocketMQ's recovery leaves"),
+            (found.blank, "before a queue's first record"),
+            (found.repeated, "of a place or key that was dispatched twice"),
+        ):
+            if count:
+                notes.append(f"{count} {name} entries {text}")
+    return notes

@@ -1,0 +1,1 @@
+"""The indexes of a segment, and which batches get entries."""

@@ -1,0 +1,348 @@
+"""One partition that is read: its segments as one log. Kafka: `UnifiedLog`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Protocol, Self, TypeVar
+
+from mqlake.errors import FormatError
+from mqlake.formats.damage import Damage
+from mqlake.formats.kafka import checkpoint_file, partition_metadata, producer_snapshot, versions
+from mqlake.formats.kafka.batch import Batch, Record
+from mqlake.formats.kafka.checkpoint_file import LeaderEpoch
+from mqlake.formats.kafka.file_name import Kind, State, file_name
+from mqlake.formats.kafka.partition_metadata import PartitionMetadata
+from mqlake.formats.kafka.transaction_index import AbortedTransaction
+from mqlake.kafka.batches.log_file import FoundRecord
+from mqlake.kafka.batches.walk import BatchWalk
+from mqlake.kafka.files.lazy_file import read_whole
+from mqlake.kafka.isolation import AbortedBatches, Isolation
+from mqlake.kafka.log.segment import LogSegment
+from mqlake.kafka.log.segment_files import sort_files
+from mqlake.kafka.log.transactions import Replay
+from mqlake.kafka.state.producer_state import ProducerState
+from mqlake.storage.protocol import Directory
+
+OnDamage = Callable[[Damage], None]
+
+
+class _Walk(Protocol):
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def fault(self) -> str | None: ...
+
+
+Walk = TypeVar("Walk", bound=_Walk)
+
+
+class Partition:
+    """The log of a partition, opened for reading; a context manager.
+
+    Attributes:
+        path: of its directory, for messages.
+        segments: ascending; there may be none.
+        log_start_offset: nothing before it is shown.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        path: str = "",
+        *,
+        log_start_offset: int | None = None,
+        recovery_point: int | None = None,
+        only: int | None = None,
+    ) -> None:
+        """Open the partition in the directory `path`; of its segments `only` the one of that base.
+
+        `log_start_offset` is that of the checkpoint, if it names the partition. `recovery_point`
+        is the offset from which on nothing may be trusted but the logs themselves, where Kafka was
+        not stopped in good order; None trusts the transaction indexes.
+
+        Raises:
+            StoreError: the directory cannot be read.
+        """
+        self.path = directory.describe(path)
+        self._directory = directory
+        self._prefix = f"{path}/" if path else ""
+        files = sort_files(directory.names(path), self._end_of_swap)
+        self._snapshots = files.snapshots
+        self.segments = [
+            LogSegment.read(directory, path, base, state)
+            for base, state in files.segments
+            if only in (None, base)
+        ]
+        self._bases = [segment.base_offset for segment in self.segments]
+        first = self._bases[0] if self._bases else 0
+        self.log_start_offset = max(first, log_start_offset or 0)
+        self._recovery_point = recovery_point
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for segment in self.segments:
+            segment.close()
+
+    @cached_property
+    def log_end_offset(self) -> int:
+        """The offset after the last batch."""
+        return self.segments[-1].next_offset() if self.segments else self.log_start_offset
+
+    @cached_property
+    def metadata(self) -> PartitionMetadata | None:
+        """What `partition.metadata` says, None where there is none.
+
+        Raises:
+            FormatError: it cannot be read.
+        """
+        data = self._read(partition_metadata.NAME)
+        return None if data is None else partition_metadata.decode(data)
+
+    @cached_property
+    def leader_epochs(self) -> list[LeaderEpoch]:
+        """What `leader-epoch-checkpoint` says; Kafka leaves it empty until it knows of one.
+
+        Raises:
+            FormatError: it cannot be read.
+        """
+        data = self._read(checkpoint_file.LEADER_EPOCHS)
+        return checkpoint_file.decode_leader_epochs(data or b"")
+
+    def snapshot_faults(self) -> dict[str, str]:
+        """Return what is wrong with producer snapshots, by file name."""
+        faults: dict[str, str] = {}
+        for offset in self._snapshots:
+            try:
+                producer_snapshot.decode(self._snapshot(offset))
+            except FormatError as error:
+                faults[file_name(offset, Kind.SNAPSHOT)] = str(error)
+        return faults
+
+    @cached_property
+    def last_stable_offset(self) -> int:
+        """The first offset that may still be undecided: all before it is committed or aborted.
+
+        Raises:
+            FormatError: a transaction's end that cannot be read.
+        """
+        undecided = self._replay.state.first_open_offset()
+        return self.log_end_offset if undecided is None else undecided
+
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions with records from offset `start` to before `end`.
+
+        Raises:
+            FormatError: a transaction's end that cannot be read.
+        """
+        found = [
+            entry
+            for entry in self._replay.aborted
+            if entry.last_offset >= max(start, self._trusted_end) and entry.first_offset < end
+        ]
+        for segment in self.segments[self._number(start) :]:
+            if segment.base_offset >= self._trusted_end:
+                break
+            listed = segment.transaction_index.between(start, end)
+            found += listed.transactions
+            if listed.is_complete:
+                break
+        return found
+
+    def batches(
+        self, start: int | None = None, *, on_damage: OnDamage | None = None
+    ) -> Iterator[tuple[LogSegment, Batch, bytes]]:
+        """Yield segment, batch and the batch's bytes, from the batch on that holds an offset.
+
+        Check sums are verified. Where the log is damaged, it goes on at the next batch that is
+        whole and that is known of, and tells `on_damage` what it left out. A last batch that is
+        cut off is no damage: Kafka may be writing it.
+
+        Raises:
+            FormatError: damage, if there is no `on_damage`.
+        """
+
+        def begin(segment: LogSegment, position: int) -> BatchWalk:
+            return segment.log.batches(position, check=True)
+
+        for segment, walk in self.walks(start, begin, on_damage=on_damage):
+            for batch in walk:
+                yield segment, batch, walk.content(batch)
+
+    def walks(
+        self,
+        start: int | None,
+        begin: Callable[[LogSegment, int], Walk],
+        *,
+        on_damage: OnDamage | None = None,
+    ) -> Iterator[tuple[LogSegment, Walk]]:
+        """Yield walks that `begin` begins, one after the other, from the batch of an offset on.
+
+        Each must be gone through before the next. Damage is dealt with as in `batches`.
+
+        Raises:
+            FormatError: damage, if there is no `on_damage`.
+        """
+        start = self.log_start_offset if start is None else max(start, self.log_start_offset)
+        for number in range(self._number(start), len(self.segments)):
+            segment = self.segments[number]
+            position = segment.position_of(start)
+            while position < segment.size:
+                walk = begin(segment, position)
+                yield segment, walk
+                position = walk.position
+                if position >= segment.size or self._is_tail(number, walk.fault, position):
+                    break
+                position = self._skip(segment, position, walk.fault, on_damage)
+            segment.close()
+
+    def visible(
+        self, start: int | None = None, end: int | None = None, *, isolation: Isolation
+    ) -> tuple[int, int]:
+        """Return the offsets from which and to before which a consumer would see records.
+
+        Raises:
+            FormatError: a transaction's end that cannot be read.
+        """
+        start = self.log_start_offset if start is None else max(start, self.log_start_offset)
+        committed = isolation is Isolation.READ_COMMITTED
+        limit = self.last_stable_offset if committed else self.log_end_offset
+        return start, limit if end is None else min(end, limit)
+
+    def records(
+        self,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        control: bool = False,
+        on_damage: OnDamage | None = None,
+    ) -> Iterator[Record]:
+        """Yield the records from offset `start` to before `end`, as a consumer would see them.
+
+        Control records are left out unless asked for. READ_COMMITTED ends at the last stable
+        offset, and leaves out what was aborted. Damage is dealt with as in `batches`.
+
+        Raises:
+            FormatError: damage, if there is no `on_damage`.
+        """
+        start, end = self.visible(start, end, isolation=isolation)
+        if start >= end:
+            return
+        committed = isolation is Isolation.READ_COMMITTED
+        aborted = AbortedBatches(self.aborted_transactions(start, end) if committed else ())
+        for segment, batch, data in self.batches(start, on_damage=on_damage):
+            # Versions 0 and 1 do not say where a batch begins.
+            if versions.knows_first_offset(batch) and batch.base_offset >= end:
+                return
+            if batch in aborted or (batch.is_control and not control) or batch.last_offset < start:
+                continue
+            try:
+                records = versions.decode_records(batch, data, segment.log.limit)
+            except FormatError as error:
+                report_damage(on_damage, segment, batch.position, batch.size, str(error))
+                continue
+            for record in records:
+                if start <= record.offset < end:
+                    yield record
+
+    def offset_for_time(
+        self, timestamp: int, *, isolation: Isolation = Isolation.READ_UNCOMMITTED
+    ) -> FoundRecord | None:
+        """Return the first record at a time (milliseconds) or later, as a broker answers.
+
+        Control records count. None, too, where the record is not visible yet. Kafka:
+        `UnifiedLog.fetchOffsetByTimestamp`.
+
+        Raises:
+            FormatError: a batch that cannot be read.
+        """
+        committed = isolation is Isolation.READ_COMMITTED
+        limit = self.last_stable_offset if committed else self.log_end_offset
+        for segment in self.segments:
+            if segment.largest_timestamp() >= timestamp:
+                found = segment.find_offset_by_timestamp(timestamp, self.log_start_offset)
+                return found if found is not None and found.offset < limit else None
+            segment.close()
+        return None
+
+    @cached_property
+    def _trusted_end(self) -> int:
+        """Transaction indexes of segments below this offset are taken as they are."""
+        if self._recovery_point is None or not self.segments:
+            return self.log_end_offset + 1
+        return self._bases[self._number(self._recovery_point)]
+
+    @cached_property
+    def _replay(self) -> Replay:
+        at_most = min(self._trusted_end, self.log_end_offset)
+        replay = Replay(self._snapshots, self._snapshot, at_most, self.log_start_offset)
+        number = self._number(replay.state.end_offset)
+        replay.forward(self.segments[number:], self.log_end_offset)
+        return replay
+
+    def producers_at(self, offset: int) -> ProducerState:
+        """Return what is known of the producers at an offset, by a snapshot and the logs.
+
+        Raises:
+            FormatError: a transaction's end that cannot be read.
+            TransactionStateError: batches that no producer writes in this order.
+        """
+        replay = Replay(self._snapshots, self._snapshot, offset, self.log_start_offset)
+        if replay.state.end_offset < offset:  # else the log need not be asked where it ends
+            number = self._number(replay.state.end_offset)
+            replay.forward(self.segments[number:], min(offset, self.log_end_offset))
+        return replay.state
+
+    def _number(self, offset: int) -> int:
+        """Return the number of the segment that an offset is in, 0 if it is before all."""
+        return max(0, bisect_right(self._bases, offset) - 1)
+
+    def _is_tail(self, number: int, fault: str | None, position: int) -> bool:
+        if number + 1 < len(self.segments):
+            return False
+        return fault is None or self.segments[number].is_unwritten(position)
+
+    def _skip(
+        self, segment: LogSegment, position: int, fault: str | None, on_damage: OnDamage | None
+    ) -> int:
+        following = segment.resume_after(position)
+        reason = fault or "a batch goes beyond the end of the file"
+        report_damage(on_damage, segment, position, following - position, reason)
+        return following
+
+    def _end_of_swap(self, base_offset: int) -> int:
+        segment = LogSegment.read(
+            self._directory, self._prefix.rstrip("/"), base_offset, State.SWAP
+        )
+        try:
+            return segment.next_offset()
+        finally:
+            segment.close()
+
+    def _snapshot(self, offset: int) -> bytes:
+        return self._read(file_name(offset, Kind.SNAPSHOT)) or b""
+
+    def _read(self, name: str) -> bytes | None:
+        return read_whole(self._directory, f"{self._prefix}{name}")
+
+
+def report_damage(
+    on_damage: OnDamage | None, segment: LogSegment, position: int, length: int, reason: str
+) -> None:
+    """Tell of damage.
+
+    Raises:
+        FormatError: there is no one to tell.
+    """
+    if on_damage is None:
+        raise FormatError(f"{segment.log.name}, byte {position}: {reason}")
+    on_damage(Damage(segment.log.name, position, length, reason))

@@ -1,0 +1,215 @@
+"""One segment of a partition: a log and its indexes. Kafka: `LogSegment`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+from mqlake.formats.kafka.file_name import Kind, State, file_name
+from mqlake.formats.kafka.offset_index import OffsetPosition
+from mqlake.kafka.batches.kernel import is_compiled
+from mqlake.kafka.batches.log_file import BatchPlace, FoundRecord, LogFile
+from mqlake.kafka.batches.walk import SCAN_WINDOW, BatchWalk
+from mqlake.kafka.files.lazy_file import LazyFile, read_whole
+from mqlake.kafka.index.offset_index import OffsetIndex
+from mqlake.kafka.index.time_index import TimeIndex
+from mqlake.kafka.index.transaction_index import TransactionIndex
+from mqlake.storage.protocol import Directory
+
+ReadIndex = Callable[[Kind], tuple[bytes, str]]
+
+# Index entries to try after damage; each costs a read.
+_TRIES = 100
+# Bytes behind the last index entry: more of them are a log that lacks its index.
+_LONG_TAIL = 1 << 20
+
+
+class Fetched(NamedTuple):
+    """Bytes from a segment: the batch they begin with, and they themselves."""
+
+    place: BatchPlace
+    data: bytes
+
+
+class LogSegment:
+    """A segment that is read. Look-ups go by the indexes, and answer without them, too.
+
+    Attributes:
+        base_offset: not above any offset in it.
+        log: its batches.
+    """
+
+    def __init__(self, base_offset: int, log: LogFile, read: ReadIndex) -> None:
+        """Take a log; `read` gives the bytes of an index file, with its name, when it is needed."""
+        self.base_offset = base_offset
+        self.log = log
+        self._read = read
+
+    @classmethod
+    def read(
+        cls, directory: Directory, path: str, base_offset: int, state: State = State.LIVE
+    ) -> LogSegment:
+        """Name the files of a segment in the directory `path`, to be read when needed.
+
+        Raises:
+            StoreError: there is no `.log` file.
+        """
+
+        def place(kind: Kind) -> str:
+            return f"{path}/{file_name(base_offset, kind, state)}".lstrip("/")
+
+        def read(kind: Kind) -> tuple[bytes, str]:
+            return read_whole(directory, place(kind)) or b"", place(kind)
+
+        name = place(Kind.LOG)
+        return cls(base_offset, LogFile(LazyFile(directory, name), name), read)
+
+    @cached_property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, empty where there is no file."""
+        data, name = self._read(Kind.OFFSET_INDEX)
+        return OffsetIndex(data, self.base_offset, name)
+
+    @cached_property
+    def time_index(self) -> TimeIndex:
+        """The time index, empty where there is no file."""
+        data, name = self._read(Kind.TIME_INDEX)
+        return TimeIndex(data, self.base_offset, name)
+
+    @cached_property
+    def transaction_index(self) -> TransactionIndex:
+        """The aborted transactions, none where there is no file.
+
+        Raises:
+            FormatError: an entry of a later version.
+        """
+        data, _ = self._read(Kind.TRANSACTION_INDEX)
+        return TransactionIndex(data, self.base_offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes of log."""
+        return self.log.size
+
+    def translate_offset(self, offset: int) -> BatchPlace | None:
+        """Return the batch that holds an offset, or the first one after it; None at the end.
+
+        Kafka: `translateOffset`.
+        """
+        return self.log.search_offset(offset, self._position_before(offset))
+
+    def position_of(self, offset: int) -> int:
+        """Return where the batch of `translate_offset` starts, else where the good batches end."""
+        walk = self.log.batches(self._position_before(offset))
+        for batch in walk:
+            if batch.last_offset >= offset:
+                return batch.position
+        return walk.position
+
+    def find_offset_by_timestamp(self, timestamp: int, first_offset: int) -> FoundRecord | None:
+        """Return the first record at a time (milliseconds) or later, from an offset on.
+
+        Control records count. Kafka: `findOffsetByTimestamp`.
+
+        Raises:
+            FormatError: a batch that cannot be read.
+        """
+        entry = self.time_index.lookup(timestamp)
+        position = self._position_before(max(entry.offset, first_offset))
+        return self.log.search_timestamp(timestamp, position, first_offset)
+
+    def fetch(
+        self, offset: int, max_bytes: int, *, end: int | None = None, at_least_one: bool = False
+    ) -> Fetched | None:
+        """Return up to `max_bytes` from the batch on that holds an offset; None at the end.
+
+        The last batch may be cut. `end` is a position to stop at; `at_least_one` reads the first
+        batch whole, however large. Kafka: `read`.
+        """
+        place = self.translate_offset(offset)
+        if place is None:
+            return None
+        length = max(max_bytes, place.size) if at_least_one else max_bytes
+        stop = self.size if end is None else min(end, self.size)
+        length = max(0, min(length, stop - place.position))
+        return Fetched(place, self.log.file.read(place.position, length))
+
+    def next_offset(self) -> int:
+        """Return the offset after the last batch. Kafka: `readNextOffset`."""
+        following, file = self.base_offset, self.log.file
+        start = self._position_before(self.offset_index.last_offset)
+        if self.size - start > _LONG_TAIL and is_compiled(file, start):
+            from mqlake.kafka.batches.scan import BatchScan
+
+            for batches in BatchScan(file, start, check=False):
+                following = int(batches.rows["last_offset"][-1]) + 1
+            return following
+        for batch in self.log.batches(start):
+            following = batch.next_offset
+        return following
+
+    def largest_timestamp(self) -> int:
+        """Return the largest timestamp in milliseconds, -1 for none.
+
+        By the time index, whose last entry has it in all segments that were closed, and by the
+        batches after that.
+        """
+        last = self.time_index.last_entry
+        after = self.log.largest_timestamp_after(self._position_before(last.offset))
+        return max(last.timestamp, after.timestamp)
+
+    def has_overflow(self) -> bool:
+        """Say whether the last offset is too far from the base. Kafka: `hasOverflow`."""
+        following = self.next_offset()
+        return following > self.base_offset and not self.offset_index.can_append(following - 1)
+
+    def sanity_check(self) -> None:
+        """Check the indexes as Kafka does.
+
+        Raises:
+            CorruptIndexError: one contradicts itself.
+        """
+        self.offset_index.sanity_check()
+        self.time_index.sanity_check()
+        self.transaction_index.sanity_check()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.log.file.close()
+
+    def _position_before(self, offset: int) -> int:
+        """Return where to begin to look for an offset; 0 where the index leads astray."""
+        entry = self.offset_index.lookup(offset)
+        return entry.position if self.is_batch(entry) else 0
+
+    def is_batch(self, entry: OffsetPosition) -> bool:
+        """Say whether an index entry points to a batch of the offset that it says."""
+        if entry.position == 0:
+            return True
+        batch = self.log.batch_at(entry.position)
+        return batch is not None and batch.base_offset <= entry.offset <= batch.last_offset
+
+    def resume_after(self, position: int) -> int:
+        """Return where the log goes on after damage at a position, its size if nowhere known.
+
+        Batches are known of by the damaged batch's own length and by the offset index. One counts
+        if its check sum is right.
+        """
+        damaged = self.log.batch_at(position)
+        places = [] if damaged is None else [damaged.end]
+        places += self.offset_index.positions_after(position, _TRIES)
+        for place in sorted(places):
+            # An index that is damaged, too, may point back.
+            if not position < place < self.size:
+                continue
+            if next(BatchWalk(self.log.file, place, check=True), None):
+                return place
+        return self.size
+
+    def is_unwritten(self, position: int) -> bool:
+        """Say whether there are only zeros from a position on, as in a preallocated file."""
+        for start in range(position, self.size, SCAN_WINDOW):
+            if any(self.log.file.read(start, SCAN_WINDOW)):
+                return False
+        return True

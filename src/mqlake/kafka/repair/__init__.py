@@ -1,0 +1,1 @@
+"""Make good again: indexes from logs, what an unclean stop left."""

@@ -1,0 +1,193 @@
+"""Make a segment's index files again from its log, which stays as it is.
+
+The new files are written beside the old ones, as `.cleaned` files, which Kafka removes should they
+be left behind; then they take the old ones' place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import msgspec
+
+from mqlake.errors import StoreError
+from mqlake.formats.damage import Damage
+from mqlake.formats.kafka import offset_index, time_index
+from mqlake.formats.kafka.batch import LOG_OVERHEAD, MIN_LENGTH
+from mqlake.formats.kafka.file_name import LOCK, Kind, State, file_name
+from mqlake.kafka.index.builder import IndexBuilder
+from mqlake.kafka.index.offset_index import OffsetIndex
+from mqlake.kafka.index.time_index import TimeIndex
+from mqlake.kafka.index.transaction_index import TransactionIndex
+from mqlake.kafka.log.partition import Partition
+from mqlake.kafka.log.place import Place
+from mqlake.kafka.log.segment import LogSegment
+from mqlake.kafka.settings import LogSettings
+from mqlake.kafka.state.leader_epochs import LeaderEpochs
+from mqlake.kafka.state.producer_state import ProducerState
+from mqlake.kafka.write.recovery import Recovery
+from mqlake.storage.durable import parent
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.owner_lock import OwnerLock
+from mqlake.storage.protocol import OwnedDirectory
+
+_INDEXES = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
+
+
+class RebuiltSegment(msgspec.Struct, frozen=True, rename="camel"):
+    """What was made for one segment.
+
+    Attributes:
+        size: bytes of log.
+        indexed: bytes of log up to the first damage, which is where the indexes end, too.
+        damage: what is behind that; nothing where all is well.
+    """
+
+    file: str
+    base_offset: int
+    size: int
+    indexed: int
+    index_entries: int
+    time_index_entries: int
+    aborted_transactions: int
+    damage: list[Damage]
+
+
+@contextmanager
+def owned(path: Path) -> Generator[None]:
+    """Keep a broker away from a partition's directory while the block runs.
+
+    Raises:
+        StoreError: one runs on the log directory that it is in.
+    """
+    has_lock = (path.absolute().parent / LOCK).exists()
+    with OwnerLock(path.absolute().parent, LOCK) if has_lock else nullcontext():
+        yield
+
+
+def rebuild_index(place: Place, settings: LogSettings) -> list[RebuiltSegment]:
+    """Make the index files of a partition's segments again.
+
+    Raises:
+        OffsetOverflowError, InvalidOffsetError, TransactionStateError: a batch that is whole but
+            cannot be in its segment; the files of that segment stay as they were.
+        StoreError: a broker runs, or a file that cannot be read or written.
+    """
+    with owned(place.path), place.open() as partition:
+        directory = LocalOwnedDirectory(place.path)
+        return rebuild_segments(directory, "", partition, settings, has_active=place.only is None)
+
+
+def rebuild_segments(
+    directory: OwnedDirectory,
+    path: str,
+    partition: Partition,
+    settings: LogSettings,
+    *,
+    has_active: bool = True,
+) -> list[RebuiltSegment]:
+    """Make the index files again of the segments of a partition in the directory `path`.
+
+    Args:
+        has_active: whether the last of its segments is the one that is appended to.
+
+    Raises:
+        As `rebuild_index`.
+    """
+    segments = partition.segments
+    producers = partition.producers_at(segments[0].base_offset) if segments else None
+    done: list[RebuiltSegment] = []
+    for segment in segments:
+        assert producers is not None
+        if not segment.log.name.endswith(Kind.LOG):
+            where = directory.describe(path)
+            raise StoreError(f"{where}: {segment.log.name} is not in its place yet; use recover")
+        is_active = segment is segments[-1] and has_active
+        done.append(_rebuild(directory, path, segment, settings, producers, is_active=is_active))
+        segment.close()
+    return done
+
+
+def _rebuild(
+    directory: OwnedDirectory,
+    path: str,
+    segment: LogSegment,
+    settings: LogSettings,
+    producers: ProducerState,
+    *,
+    is_active: bool,
+) -> RebuiltSegment:
+    base = segment.base_offset
+    prefix = f"{path}/" if path else ""
+    scratch = {kind: prefix + file_name(base, kind, State.CLEANED) for kind in _INDEXES}
+    _remove(directory, scratch)
+    try:
+        most = _most_entries(segment, settings)
+        offsets = OffsetIndex.own(
+            directory, scratch[Kind.OFFSET_INDEX], base, most * offset_index.ENTRY_SIZE
+        )
+        times = TimeIndex.own(
+            directory, scratch[Kind.TIME_INDEX], base, most * time_index.ENTRY_SIZE
+        )
+        transactions = TransactionIndex.own(directory, scratch[Kind.TRANSACTION_INDEX], base)
+        index = IndexBuilder(offsets, times, settings.index_interval_bytes)
+        recovery = Recovery(segment.log, base, index, transactions, producers, LeaderEpochs())
+        try:
+            recovery.run()
+            index.finish()
+            for file in (offsets, times):
+                file.trim()
+                file.flush()
+            transactions.flush()
+        finally:
+            offsets.abandon()
+            times.abandon()
+            transactions.close()
+        if not directory.exists(scratch[Kind.TRANSACTION_INDEX]):
+            directory.create(scratch[Kind.TRANSACTION_INDEX], 0).close()
+        for kind in _INDEXES:
+            _put_in_place(directory, scratch[kind], prefix + file_name(base, kind))
+    finally:
+        _remove(directory, scratch)
+    return RebuiltSegment(
+        segment.log.name,
+        base,
+        segment.size,
+        recovery.valid,
+        offsets.entries,
+        times.entries,
+        len(transactions.entries),
+        _damage(segment, recovery, is_active=is_active),
+    )
+
+
+def _most_entries(segment: LogSegment, settings: LogSettings) -> int:
+    """Return more entries than a log can have; what is not used takes no place on the disk."""
+    least_between = max(settings.index_interval_bytes, LOG_OVERHEAD + MIN_LENGTH)
+    return segment.size // least_between + 2
+
+
+def _put_in_place(directory: OwnedDirectory, scratch: str, target: str) -> None:
+    # Where nothing was aborted, there need be no transaction index.
+    is_optional = target.endswith(Kind.TRANSACTION_INDEX) and not directory.size(scratch)
+    if is_optional and not directory.exists(target):
+        return
+    directory.replace(scratch, target)
+    directory.sync_directory(parent(target))
+
+
+def _remove(directory: OwnedDirectory, scratch: dict[Kind, str]) -> None:
+    for path in scratch.values():
+        directory.remove(path)
+
+
+def _damage(segment: LogSegment, recovery: Recovery, *, is_active: bool) -> list[Damage]:
+    left = segment.size - recovery.valid
+    # The last segment may end in the middle of a batch, or in what is not written yet.
+    is_tail = is_active and (recovery.fault is None or segment.is_unwritten(recovery.valid))
+    if not left or is_tail:
+        return []
+    reason = recovery.fault or "a batch goes beyond the end of the file"
+    return [Damage(segment.log.name, recovery.valid, left, reason)]

@@ -1,0 +1,1 @@
+"""What a partition knows besides its log: producers, leaders."""

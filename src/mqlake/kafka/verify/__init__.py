@@ -1,0 +1,1 @@
+"""Check logs, and indexes against logs."""

@@ -1,0 +1,1 @@
+"""Segments, partitions and log directories that this process writes."""

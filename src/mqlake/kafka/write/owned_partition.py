@@ -1,0 +1,354 @@
+"""One partition that this process writes. Kafka: `UnifiedLog`, `LocalLog`, `LogLoader`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from mqlake.errors import FormatError, MqlakeError, SyncError
+from mqlake.formats.kafka import checkpoint_file, record_batch, versions
+from mqlake.formats.kafka.batch import MAGIC_V2, Batch
+from mqlake.formats.kafka.compression import Compression
+from mqlake.formats.kafka.file_name import Kind
+from mqlake.formats.kafka.record_batch import NewRecord
+from mqlake.kafka.batches.walk import BatchWalk
+from mqlake.kafka.errors import CorruptIndexError, InvalidOffsetError
+from mqlake.kafka.log.segment import LogSegment
+from mqlake.kafka.log.transactions import Replay
+from mqlake.kafka.settings import LogSettings
+from mqlake.kafka.state.leader_epochs import LeaderEpochs
+from mqlake.kafka.state.producer_state import ProducerState
+from mqlake.kafka.write.owned_segment import OwnedSegment
+from mqlake.kafka.write.partition_files import PartitionFiles
+from mqlake.storage.clock import Clock, SystemClock
+from mqlake.storage.fork_guard import ForkGuard
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.memory import MemoryFile
+from mqlake.storage.protocol import OwnedDirectory
+
+
+class OwnedPartition:
+    """A log that grows at its end, in segments. Not safe for use by several threads.
+
+    A sync that failed is final: from then on everything but `abandon` raises its error.
+
+    Attributes:
+        name: of its directory, for messages.
+        segments: ascending; the last one is active.
+        log_start_offset: nothing before it is shown.
+        log_end_offset: what the next record gets.
+        recovery_point: everything before it was on the disk when last flushed.
+        cut: bytes that recovery cut off when the partition was opened.
+        removed: base offsets of the segments that went because the log was cut before them.
+    """
+
+    def __init__(
+        self,
+        place: Path | OwnedDirectory,
+        settings: LogSettings | None = None,
+        *,
+        path: str = "",
+        clock: Clock | None = None,
+        is_clean: bool = True,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+    ) -> None:
+        """Open the partition in a directory, or in `path` in it, as Kafka does when it starts.
+
+        The directory is created if it is missing. Segments from the one of `recovery_point` on are
+        recovered unless the partition `is_clean`: the log is cut after its last good batch, and
+        segments after a cut are removed.
+
+        Raises:
+            DiskError: the system refused it; what can be read stays as it is.
+            OffsetOverflowError: a segment whose offsets are too far from its base; Kafka would
+                split it.
+            StoreError: a file that cannot be opened or written.
+        """
+        directory = LocalOwnedDirectory.make(place) if isinstance(place, Path) else place
+        self._files = PartitionFiles(directory, path)
+        self.name = self._files.name
+        self._settings = settings or LogSettings()
+        self._clock = clock or SystemClock()
+        self.log_start_offset = log_start_offset
+        self.cut = 0
+        self.removed: list[int] = []
+        self._fork_guard = ForkGuard(self.name)
+        self._epochs = LeaderEpochs(self._files.read_epochs())
+        self.segments: list[OwnedSegment] = []
+        try:
+            self._load(is_clean, recovery_point)
+        except BaseException:
+            for segment in self.segments:
+                segment.abandon()
+            raise
+
+    @property
+    def active(self) -> OwnedSegment:
+        """The segment that batches are added to."""
+        return self.segments[-1]
+
+    @property
+    def leader_epochs(self) -> list[checkpoint_file.LeaderEpoch]:
+        """The leaders that wrote, ascending."""
+        return self._epochs.entries
+
+    def append(
+        self,
+        records: Sequence[NewRecord],
+        *,
+        compression: Compression = Compression.NONE,
+        leader_epoch: int = 0,
+    ) -> int:
+        """Add records as one batch; return the offset of the first.
+
+        Raises:
+            FormatError: no records, or a batch that would be too large.
+        """
+        first = self.log_end_offset
+        self.append_batches(
+            record_batch.encode(first, records, compression=compression, leader_epoch=leader_epoch)
+        )
+        return first
+
+    def append_batches(self, data: bytes) -> None:
+        """Add whole batches with good check sums, whose offsets go on from the log's end or above.
+
+        A new segment is begun where Kafka would begin one.
+
+        Raises:
+            FormatError: no whole and good batches; nothing was written.
+            InvalidOffsetError: an offset that is there already; nothing was written.
+            TransactionStateError: a plain batch in the middle of its producer's transaction;
+                nothing stays in the log.
+            DiskError: the system refused it; nothing stays in the log.
+            StoreError: this process is a child, forked since the partition was opened.
+        """
+        self._check()
+        batches = self._checked(data)
+        first, last = batches[0], batches[-1]
+        newest = max(batch.max_timestamp for batch in batches)
+        if self.active.should_roll(len(data), newest, last.last_offset):
+            # A version 0 or 1 batch does not say where it begins.
+            known = versions.knows_first_offset(first)
+            self.roll(first.base_offset if known else self.log_end_offset)
+        start = self.active.size
+        try:
+            self.active.add(data, batches)
+            for batch in batches:
+                self._take_in(batch._replace(position=start + batch.position))
+        except MqlakeError as error:
+            self._take_back(error)
+            raise
+        self.log_end_offset = last.next_offset
+
+    def roll(self, base_offset: int | None = None) -> None:
+        """Begin a new segment at the log's end or above, unless the active one is empty there.
+
+        Returns once all of the log before it is on the disk.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self._check()
+        base = max(base_offset or 0, self.log_end_offset)
+        if self.active.base_offset == base and not self.active.size:
+            return
+        self.active.deactivate()
+        self._snapshot()
+        self.flush()
+        segment = self._open(base)
+        try:
+            self._files.sync_names()
+        except BaseException:
+            segment.abandon()
+            raise
+        self.segments.append(segment)
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off everything from an offset on; the batch that holds it goes as a whole.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self._check()
+        if offset >= self.log_end_offset:
+            return
+        while len(self.segments) > 1 and self.active.base_offset >= offset:
+            self._remove_last()
+        self.active.truncate_to(offset)
+        self.log_end_offset = max(self.active.next_offset(), self.active.base_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        self._epochs.truncate_to(self.log_end_offset)
+        self._files.remove_snapshots_above(self.log_end_offset)
+        self._producers = self._producers_at(self.log_end_offset, self.segments)
+        self._files.write_epochs(self._epochs.entries)
+
+    def flush(self) -> None:
+        """Return once everything is on the disk.
+
+        Raises:
+            SyncError: the disk failed.
+        """
+        self._check()
+        with self._files.syncing():
+            for segment in self.segments:
+                if not segment.is_flushed:
+                    segment.flush()
+        self.recovery_point = self.log_end_offset
+
+    def close(self) -> None:
+        """Finish the segments, write a producer snapshot and let go of the files.
+
+        Returns once everything is on the disk.
+
+        Raises:
+            DiskError: the system refused it; the files stay open.
+        """
+        self._check()
+        self.active.deactivate()
+        self.flush()
+        self._snapshot()
+        self._files.write_epochs(self._epochs.entries)
+        for segment in self.segments:
+            segment.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are, as a crash would."""
+        self._fork_guard.check()
+        for segment in self.segments:
+            segment.abandon()
+
+    def _load(self, is_clean: bool, recovery_point: int) -> None:
+        bases = self._files.put_in_place()
+        for base in bases:
+            has_index = self._files.has(base, Kind.OFFSET_INDEX)
+            has_times = self._files.has(base, Kind.TIME_INDEX)
+            segment = self._open(base)
+            self.segments.append(segment)
+            if not has_times:
+                segment.time_index.trim()
+            try:
+                segment.transaction_index.sanity_check()
+            except CorruptIndexError:
+                has_index = False
+            if not has_index:
+                self._recover(segment)
+        if not is_clean:
+            self._recover_from(recovery_point)
+        end = self.segments[-1].next_offset() if self.segments else self.log_start_offset
+        if end < self.log_start_offset:
+            while self.segments:
+                self._remove_last()
+            end = self.log_start_offset
+            self._epochs = LeaderEpochs()
+        if not self.segments:
+            self.segments.append(self._open(self.log_start_offset))
+        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
+        self.log_end_offset = max(end, self.active.base_offset)
+        self.recovery_point = self.log_end_offset if is_clean else min(recovery_point, end)
+        self._epochs.truncate_to(self.log_end_offset)
+        self._files.remove_snapshots_above(self.log_end_offset)
+        self._files.sync_names()
+        self._producers = self._producers_at(self.log_end_offset, self.segments)
+        self.active.activate()
+        if not is_clean:
+            self._files.write_epochs(self._epochs.entries)
+
+    def _recover_from(self, recovery_point: int) -> None:
+        number = max(
+            (n for n, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0
+        )
+        while number < len(self.segments):
+            segment = self.segments[number]
+            number += 1
+            try:
+                self.cut += self._recover(segment, partial(self._remove_from, number))
+            except InvalidOffsetError:
+                self._remove_from(number)
+                self.cut += segment.truncate_to(segment.base_offset)
+
+    def _remove_from(self, number: int) -> None:
+        # Before the log is cut in front of them: later nobody would know of the cut any more.
+        while len(self.segments) > number:
+            self.removed.insert(0, self._remove_last())
+
+    def _recover(
+        self, segment: OwnedSegment, before_cut: Callable[[], object] = lambda: None
+    ) -> int:
+        before = [other for other in self.segments if other.base_offset < segment.base_offset]
+        producers = self._producers_at(segment.base_offset, before)
+        cut = segment.recover(producers, self._epochs, before_cut)
+        self._files.write_snapshot(producers)
+        return cut
+
+    def _producers_at(self, offset: int, segments: Sequence[LogSegment]) -> ProducerState:
+        files = self._files
+        replay = Replay(
+            files.snapshots(), files.read_snapshot, at_most=offset, start=self.log_start_offset
+        )
+        replay.forward(segments, offset)
+        return replay.state
+
+    def _checked(self, data: bytes) -> list[Batch]:
+        walk = BatchWalk(MemoryFile(data), check=True)
+        batches = list(walk)
+        if not batches or walk.position != len(data):
+            raise FormatError(f"byte {walk.position}: {walk.fault or 'a batch is cut off'}")
+        following = self.log_end_offset
+        for batch in batches:
+            if batch.base_offset < following or batch.last_offset < batch.base_offset:
+                raise InvalidOffsetError(
+                    f"{self.name}: a batch of offsets {batch.base_offset} to {batch.last_offset}"
+                    f" where {following} is next"
+                )
+            following = batch.next_offset
+        return batches
+
+    def _take_in(self, batch: Batch) -> None:
+        if batch.magic < MAGIC_V2:
+            return
+        known = len(self._epochs.entries)
+        self._epochs.take_in(batch)
+        if len(self._epochs.entries) != known:
+            self._files.write_epochs(self._epochs.entries)
+        aborted = self._producers.update(batch, self.active.log.records)
+        if aborted is not None:
+            self.active.transaction_index.append(aborted)
+
+    def _take_back(self, error: MqlakeError) -> None:
+        """Remove from the log and from beside it what an append left that failed.
+
+        If that fails, too, there is no telling what the files hold: only a recovery can.
+        """
+        try:
+            self.active.truncate_to(self.log_end_offset)
+            self._epochs.truncate_to(self.log_end_offset)
+            self._producers = self._producers_at(self.log_end_offset, self.segments)
+            self._files.write_epochs(self._epochs.entries)
+        except MqlakeError:
+            reason = f"an append failed and could not be undone ({error}); open it again"
+            self._files.failure = SyncError(f"{self.name}: {reason}")
+
+    def _check(self) -> None:
+        self._fork_guard.check()
+        self._files.check()
+
+    def _open(self, base_offset: int) -> OwnedSegment:
+        files = self._files
+        return OwnedSegment(files.directory, files.path, base_offset, self._settings, self._clock)
+
+    def _remove_last(self) -> int:
+        """Remove the last segment, and return its base offset once it is certain that it is gone.
+
+        The last one first: what a crash leaves of the log has no hole.
+        """
+        segment = self.segments.pop()
+        segment.abandon()
+        self._files.remove_segment(segment.base_offset)
+        return segment.base_offset
+
+    def _snapshot(self) -> None:
+        self._producers.end_offset = self.log_end_offset
+        self._files.write_snapshot(self._producers)

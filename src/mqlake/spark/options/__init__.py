@@ -1,0 +1,1 @@
+"""Options as Spark hands them over, and the tables that document them."""

@@ -1,0 +1,109 @@
+"""Make conditions of the filters that Spark pushes down.
+
+Spark gets all filters back and applies them again, so a condition need only be true of what the
+filter lets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mqlake.spark.reading.conditions import (
+    MOST,
+    NUMBERS,
+    TEXTS,
+    AnyNumber,
+    AnyText,
+    Between,
+    Condition,
+    Selection,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Known(NamedTuple):
+    """The columns that conditions can be about: texts, whole numbers, and a time."""
+
+    texts: Collection[str]
+    numbers: Collection[str]
+    time: str
+
+
+_MESSAGES = Known(TEXTS, [name for name in NUMBERS if name != "storeTimestamp"], "storeTimestamp")
+
+
+def conditions(filters: Iterable[Filter], known: Known = _MESSAGES) -> Selection:
+    """Return what narrows the log among filters that are all to hold; times in milliseconds."""
+    found = (_condition(one, known) for one in filters)
+    return tuple(one for one in found if one is not None)
+
+
+def _condition(one: Filter, known: Known) -> Condition | None:
+    from pyspark.sql import datasource as spark
+
+    if isinstance(one, spark.EqualTo | spark.EqualNullSafe):
+        return _any_of(known, one.attribute, [one.value])
+    if isinstance(one, spark.In):
+        return _any_of(known, one.attribute, [value for value in one.value if value is not None])
+    if isinstance(one, spark.GreaterThan):
+        return _between(known, one.attribute, low=one.value, is_open=True)
+    if isinstance(one, spark.GreaterThanOrEqual):
+        return _between(known, one.attribute, low=one.value)
+    if isinstance(one, spark.LessThan):
+        return _between(known, one.attribute, high=one.value, is_open=True)
+    if isinstance(one, spark.LessThanOrEqual):
+        return _between(known, one.attribute, high=one.value)
+    return None
+
+
+def _any_of(known: Known, path: tuple[str, ...], values: list[Any]) -> Condition | None:
+    column = _column(path)
+    if column in known.texts:
+        return AnyText(column, tuple(values)) if _all(values, str) else None
+    if column == known.time and _all(values, datetime):
+        whole = [divmod(_microseconds(value), 1000) for value in values]
+        return AnyNumber(column, tuple(time for time, rest in whole if rest == 0))
+    if column in known.numbers and _all(values, int):
+        return AnyNumber(column, tuple(values))
+    return None
+
+
+def _between(
+    known: Known,
+    path: tuple[str, ...],
+    low: Any = None,
+    high: Any = None,
+    *,
+    is_open: bool = False,
+) -> Condition | None:
+    column = _column(path)
+    value = high if low is None else low
+    if column == known.time and type(value) is datetime:
+        # A time in milliseconds is above 1.5 if it is 2 or more, and below if it is 1 or less.
+        number, rest = divmod(_microseconds(value), 1000)
+        if low is not None:
+            return Between(column, low=number + int(is_open or rest > 0))
+        return Between(column, high=number - int(is_open and rest == 0))
+    if column in known.numbers and type(value) is int:
+        if low is not None:
+            return Between(column, low=min(value + int(is_open), MOST))
+        return Between(column, high=max(value - int(is_open), -MOST))
+    return None
+
+
+def _column(path: tuple[str, ...]) -> str:
+    return path[0] if len(path) == 1 else ""
+
+
+def _all(values: list[Any], kind: type) -> bool:
+    return all(type(value) is kind for value in values)
+
+
+def _microseconds(time: datetime) -> int:
+    return (time.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)

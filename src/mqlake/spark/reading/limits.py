@@ -1,0 +1,123 @@
+"""Which queues a query reads and where they start and end, as options say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.spark.reading import queue_json
+from mqlake.spark.reading.queue_json import EARLIEST as EARLIEST_OFFSET
+from mqlake.spark.reading.queue_json import LATEST as LATEST_OFFSET
+from mqlake.spark.reading.queue_json import Numbers
+from mqlake.store.log.scan import Queue
+
+EARLIEST, LATEST = "earliest", "latest"
+
+_STRATEGIES = ("assign", "subscribe", "subscribePattern")
+
+
+def limit(*named: str) -> Callable[[str], str | Numbers]:
+    """Take one of a few words, or an offset for each queue as JSON."""
+
+    def parse(value: str) -> str | Numbers:
+        if value.lower() in named:
+            return value.lower()
+        if value.startswith("{"):
+            return queue_json.offsets(value)
+        raise ValueError(f'{" or ".join(named)}, or JSON such as {{"TopicA": {{"0": 23}}}}')
+
+    return parse
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """Where queues start or end; what is given first of these counts, as in the Kafka source.
+
+    Attributes:
+        timestamp: a store time (ms) for all queues.
+        timestamps: one for each named queue.
+        offsets: an offset for each named queue, -2 and -1 for earliest and latest.
+        word: "earliest" or "latest", where none of the others is given.
+    """
+
+    timestamp: int | None
+    timestamps: Numbers | None
+    offsets: Numbers | None
+    word: str
+
+    @property
+    def queues(self) -> list[Queue]:
+        """The queues that are named."""
+        if self.timestamp is not None:
+            return []
+        return list(self.timestamps or self.offsets or ())
+
+
+def limit_of(values: Mapping[str, Any], side: str, default: str) -> Limit:
+    """Return what the options of a side, "starting" or "ending", come to."""
+    timestamp, timestamps = values[f"{side}Timestamp"], values[f"{side}OffsetsByTimestamp"]
+    offsets = values[f"{side}Offsets"]
+    if timestamp is not None:
+        return Limit(timestamp, None, None, default)
+    if timestamps is not None:
+        return Limit(None, timestamps, None, default)
+    if isinstance(offsets, str):
+        return Limit(None, None, None, offsets)
+    return Limit(None, None, offsets, default)
+
+
+def check_limits(
+    starting: Limit, ending: Limit, given: Mapping[str, str], *, streaming: bool
+) -> None:
+    """Check where a query starts and ends.
+
+    Raises:
+        FormatError: a batch query that would end before it starts, a streaming one with an end.
+    """
+    if streaming:
+        for name in given:
+            if name.lower().startswith("ending"):
+                raise FormatError(f"option {name}: a streaming query has no end")
+        return
+    if starting.word == LATEST:
+        raise FormatError("startingOffsets: a batch query cannot start at the latest offset")
+    for (topic, queue_id), offset in (starting.offsets or {}).items():
+        if offset == LATEST_OFFSET:
+            raise FormatError(
+                f"startingOffsets: {topic}-{queue_id}: a batch query cannot start at the latest"
+            )
+    for (topic, queue_id), offset in (ending.offsets or {}).items():
+        if offset == EARLIEST_OFFSET:
+            raise FormatError(
+                f"endingOffsets: {topic}-{queue_id}: a batch query cannot end at the earliest"
+            )
+    for queue, first in (starting.offsets or {}).items():
+        last = (ending.offsets or {}).get(queue, LATEST_OFFSET)
+        if 0 <= last < first:
+            raise FormatError(
+                f"startingOffsets: {queue[0]}-{queue[1]} would start at {first}, behind its end "
+                f"at {last}"
+            )
+
+
+def check_one_strategy(values: Mapping[str, Any]) -> None:
+    """Check that a query says in one way at most which queues it reads.
+
+    Raises:
+        FormatError: it says so in several ways.
+    """
+    given = [name for name in _STRATEGIES if values[name] is not None]
+    if len(given) > 1:
+        raise FormatError(f"options {' and '.join(given)} exclude each other: give one")
+
+
+def check_triggers(least: int | None, most: int | None) -> None:
+    """Check the offsets that a trigger waits for against those that it takes.
+
+    Raises:
+        FormatError: it would wait for more than it takes.
+    """
+    if least is not None and most is not None and least > most:
+        raise FormatError(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most})")

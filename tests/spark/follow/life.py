@@ -1,0 +1,102 @@
+"""One life of a driver that follows a store, and its death: `python -m tests.spark.follow.life …`.
+
+The death comes as kill -9 would: at a step of a commit that a seed draws, or at a time that it
+draws, counted from the first micro-batch.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mqlake.spark.follow import follow as following
+from mqlake.spark.follow.options import FollowOptions, Format
+from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.spark.session import open_session
+
+BATCH = 40
+"""Messages of a micro-batch."""
+
+STEPS = ("shape", "commit", "merges", "replace")
+LATEST = 2.5
+"""Seconds that a life goes on at most, after its time or its last commit has come."""
+
+
+def options(store: Path, format_: Format, out: Path, *, once: bool) -> FollowOptions:
+    return FollowOptions(
+        store=store,
+        format=format_,
+        out=out,
+        checkpoint=out / "_mqlake" / "checkpoint",
+        source={"maxOffsetsPerTrigger": str(BATCH)},
+        once=once,
+        processing_time="0 seconds",
+        compact_every=3,
+        publish_after=1,
+    )
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Mortal:
+    """A table whose driver dies before or after one of its calls, or some time after one."""
+
+    def __init__(self, table: LakeTable, chance: random.Random) -> None:
+        self._table = table
+        self._step, self._calls = chance.choice(STEPS), chance.randint(1, 4)
+        self._moment = chance.choice(("before", "after", "later"))
+        self._later = chance.uniform(0, LATEST)
+        self._idle: threading.Timer | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._table, name)
+
+        def run(*arguments: Any, **named: Any) -> Any:
+            self._calls -= name == self._step
+            is_time = name == self._step and self._calls == 0
+            if is_time and self._moment == "before":
+                die()
+            if is_time and self._moment == "later":
+                _in(self._later)
+            answer = call(*arguments, **named)
+            if is_time and self._moment == "after":
+                die()
+            if name == "commit":
+                self._wait()
+            return answer
+
+        return run
+
+    def _wait(self) -> None:
+        """Let the end come, too, where there is nothing more to commit."""
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = _in(2 * LATEST)
+
+
+def _in(seconds: float) -> threading.Timer:
+    timer = threading.Timer(seconds, die)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def main() -> None:
+    store, format_, out, seed = sys.argv[1:]
+    chance = random.Random(seed)
+    given = options(Path(store), Format(format_), Path(out), once=False)
+    following.open_table = lambda wanted: Mortal(open_table(wanted), chance)  # type: ignore[assignment]
+    with open_session("local[2]") as session:
+        following.follow(session, given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""`mqlake follow` inside of a real Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mqlake.cli.commands import follow as command_of_the_program
+from mqlake.errors import DiskError, StoreError
+from mqlake.jobs.local import LocalEngine
+from mqlake.jobs.verify.verify import verify
+from mqlake.spark.classic import ClassicSession
+from mqlake.spark.follow.dispatch import dispatch
+from mqlake.spark.follow.follow import FollowReport, follow
+from mqlake.spark.follow.options import FollowOptions, Format, Wanted
+from mqlake.store import BlockingMessageStore, Message, StoreReader
+from tests.golden import store
+from tests.spark.follow import killing, life
+from tests.spark.follow.tables import data_files, read
+from tests.spark.source.rows import as_recorded, in_order
+from tests.spark.source.truth import comparable, expected_rows
+from tests.store.test_derivation import copy_log
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+KILLS = 2
+
+SMALL = {"mappedFileSizeCommitLog": 1 << 16}
+
+
+def options(path: Path, format_: Format, out: Path, **others: Any) -> FollowOptions:
+    given = {"once": True, **others}
+    return FollowOptions(
+        store=path, format=format_, out=out, checkpoint=out / "_mqlake" / "checkpoint", **given
+    )
+
+
+def rows_of(format_: Format, path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a table in the form of the recorded messages."""
+    rows = read(format_, path).to_pylist()
+    for row in rows:
+        row["properties"] = dict(row["properties"])
+        row.pop("day", None)
+    return in_order(as_recorded(row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("format_", "name"),
+    [(Format.DELTA, "rmq5-clean"), (Format.ICEBERG, "rmq49-clean"), (Format.PARQUET, "rmq5-torn")],
+)
+def test_every_message_in_every_column(
+    session: ClassicSession, tmp_path: Path, format_: Format, name: str
+) -> None:
+    golden, out = store(name), tmp_path / "table"
+    truth = expected_rows(golden)
+    source = {"maxOffsetsPerTrigger": str(len(truth) // 2 + 1)}
+    progress: list[tuple[str, int, int]] = []
+    given = options(golden.path, format_, out, source=source)
+    report = follow(session, given, progress=lambda *step: progress.append(step))
+    assert (report.batches, report.messages) == (2, len(truth))
+    assert [comparable(row) for row in rows_of(format_, out)] == truth
+    topics = {row["topic"] for row in truth}
+    assert len(topics) <= len(data_files(format_, out)) < report.files
+    end = log_end(golden.path)
+    assert ("follow", end, end) in progress
+
+    again = follow(session, given)
+    assert (again.batches, again.messages) == (0, 0)
+
+
+def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
+    path, out = tmp_path / "store", tmp_path / "table"
+    stop = threading.Event()
+    reports: list[FollowReport] = []
+    given = options(path, Format.DELTA, out, once=False, processing_time="0 seconds")
+
+    def run() -> None:
+        reports.append(follow(session, given, stop))
+
+    bodies = [str(number).encode() for number in range(300)]
+    with BlockingMessageStore.open(path, SMALL) as live:
+        live.put(Message("A", bodies[0]))
+        follower = threading.Thread(target=run)
+        follower.start()
+        try:
+            for number, body in enumerate(bodies[1:], 1):
+                live.put(Message(f"Topic{number // 100}", body, queue_id=number % 3))
+                if number % 100 == 0:
+                    wait_for((out / "_delta_log").exists, follower)
+            wait_for(lambda: read(Format.DELTA, out).num_rows == len(bodies), follower)
+        finally:
+            stop.set()
+            follower.join()
+    assert [report.messages for report in reports] == [len(bodies)]
+    assert Counter(read(Format.DELTA, out)["body"].to_pylist()) == Counter(bodies)
+
+
+def wait_for(condition: Any, thread: threading.Thread) -> None:
+    """Wait until something is so, as long as the thread lives."""
+    while not condition():
+        assert thread.is_alive()
+        thread.join(0.2)
+
+
+@pytest.mark.timeout(900)  # each life starts a JVM
+@pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
+def test_killed_drivers(session: ClassicSession, tmp_path: Path, format_: Format) -> None:
+    def finish(path: Path, format_: Format, out: Path) -> None:
+        follow(session, life.options(path, format_, out, once=True))
+
+    outcome = killing.run(tmp_path, format_, KILLS, 20, finish)
+    assert (outcome.kills, outcome.violations) == (KILLS, 0), outcome
+    assert outcome.growths
+    assert outcome.messages == (KILLS + 1) * killing.PUTS
+
+
+def test_the_program_stops_on_sigterm(tmp_path: Path) -> None:
+    path, out = store("rmq5-clean").path, tmp_path / "table"
+    command = [sys.executable, "-m", "mqlake", "follow", path, "--to", "parquet", "--out", out]
+    given = ["--json", "--progress", "--subscribe", "TopicA", "--publish-after", "100000"]
+    with subprocess.Popen(
+        [*command, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stderr is not None
+        assert program.stdout is not None
+        line = program.stderr.readline()
+        while "follow: " not in line:
+            assert line
+            line = program.stderr.readline()
+        program.send_signal(signal.SIGTERM)
+        answer, rest = program.communicate(timeout=120)
+    assert program.returncode == 0, rest
+    assert answer.count("\n") == 1
+    truth = [row for row in expected_rows(store("rmq5-clean")) if row["topic"] == "TopicA"]
+    report = json.loads(answer)
+    assert report["messages"] == len(truth)
+    documented = re.findall(r"`(\w+)`", command_of_the_program.__doc__ or "")
+    assert set(report) <= set(documented)
+    assert [comparable(row) for row in rows_of(Format.PARQUET, out)] == truth
+
+
+def test_failures_are_one_line(session: ClassicSession, tmp_path: Path) -> None:
+    path = store("rmq5-clean").copy(tmp_path / "store")
+    given = options(path, Format.PARQUET, tmp_path / "table", columns=("topic", "storeTimestamp"))
+    segment = path / "commitlog" / f"{1 << 20:020d}"
+    data = bytearray(segment.read_bytes())
+    data[4] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(StoreError, match=rf"{segment.name}: \d+ bytes at 0: no record starts here"):
+        follow(session, given)
+    wrong = options(path, Format.DELTA, tmp_path / "d", source={"subscribe": "A", "assign": "{}"})
+    with pytest.raises(Exception, match=r"assign|subscribe"):
+        follow(session, wrong)
+    (tmp_path / "in-the-way").touch()
+    with pytest.raises(DiskError, match="Not a directory"):
+        follow(session, options(path, Format.DELTA, tmp_path / "in-the-way"))
+
+
+@pytest.mark.parametrize("lost", ["all", "some"])
+def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
+    path, live = tmp_path / "store", tmp_path / "live"
+    with BlockingMessageStore.open(live, SMALL) as grown:
+        put(grown, 0, 200)
+    shutil.copytree(live, path)
+    if lost == "all":
+        for part in ("consumequeue", "index"):
+            shutil.rmtree(path / part)
+        (path / "checkpoint").unlink()
+    with BlockingMessageStore.open(live, SMALL) as grown:
+        put(grown, 200, 500)
+    if lost == "some":  # the log has got ahead of its derived files, and who wrote them was killed
+        copy_log(live, path)
+        (path / "abort").write_text("1")
+    wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", once=True)
+    report = dispatch(session, wanted)
+    documented = re.findall(r"`(\w+)`", command_of_the_program.__doc__ or "")
+    assert set(msgspec.to_builtins(report)) <= set(documented)
+    assert report.is_rebuilt == (lost == "all")
+    assert verify(path, LocalEngine(2)).ok
+
+    copy_log(live, path)
+    with BlockingMessageStore.open(live, SMALL) as grown:
+        put(grown, 500, 600)
+    stop = threading.Event()
+    reports: list[Any] = []
+    wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", processing_time="0 seconds")
+    follower = threading.Thread(
+        target=lambda: reports.append(dispatch(session, wanted, stop)), daemon=True
+    )
+    follower.start()
+    try:
+        wait_for((path / "abort").exists, follower)
+        with pytest.raises(StoreError, match="owns this store"):
+            BlockingMessageStore.open(path, SMALL)
+        copy_log(live, path)
+        wait_for(lambda: ranges(path) == ranges(live), follower)
+    finally:
+        stop.set()
+        follower.join()
+    assert reports[0].log_end == log_end(live)
+    assert verify(path, LocalEngine(2)).ok
+    for name in sorted((live / "commitlog").iterdir()):
+        assert (path / "commitlog" / name.name).read_bytes() == name.read_bytes()
+
+
+def log_end(path: Path) -> int:
+    with StoreReader.open(path) as reader:
+        return reader.max_offset
+
+
+def ranges(path: Path) -> dict[tuple[str, int], int]:
+    """Return the bytes of entries that each queue has, by its files alone."""
+    found: dict[tuple[str, int], int] = {}
+    for queue in (path / "consumequeue").glob("*/*"):
+        data = b"".join(file.read_bytes() for file in sorted(queue.iterdir()))
+        found[queue.parent.name, int(queue.name)] = len(data.rstrip(b"\0"))
+    return found
+
+
+def put(live: BlockingMessageStore, start: int, end: int) -> None:
+    for number in range(start, end):
+        message = Message("A" if number % 3 else "B", b"%d" % number, keys=[f"k{number}"])
+        live.put(message)

@@ -1,0 +1,290 @@
+"""Tables of each format, without a Spark: commits, columns, merging."""
+
+from __future__ import annotations
+
+import threading
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field
+from pyiceberg.types import LongType, NestedField, StringType
+
+from mqlake.errors import JobError
+from mqlake.spark.follow import parquet_table
+from mqlake.spark.follow.compaction import merge
+from mqlake.spark.follow.options import Format
+from mqlake.spark.follow.table import LakeTable, open_table
+from tests.spark.follow.tables import (
+    COLUMNS,
+    FOLLOWER,
+    add,
+    data_files,
+    iceberg,
+    numbers,
+    options,
+    read,
+    row,
+)
+
+OTHER = "1" * 32
+NAMES = ["%RETRY%组/../x", "Orders"]
+
+every_format = pytest.mark.parametrize("format_", Format)
+with_versions = pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
+
+
+def compact(table: LakeTable, *, is_last: bool = True) -> int:
+    merged = [merge(job) for job in table.merges(is_last=is_last)]
+    table.replace(merged)
+    return len(merged)
+
+
+@every_format
+def test_rows_by_topic_and_day(tmp_path: Path, format_: Format) -> None:
+    path = tmp_path / "lake table"
+    table = open_table(options(path, format_))
+    rows = [row(n, NAMES[n % 2], 20_000 + n % 3 - 1) for n in range(60)]
+    rows.append(row(60, day=-1))  # before 1970
+    assert table.last_batch(FOLLOWER) == -1
+    add(table, 0, rows[:30])
+    add(table, 7, rows[30:])
+    compact(table)
+
+    found = read(format_, path)
+    assert sorted(found["topic"].to_pylist()) == sorted(one["topic"] for one in rows)
+    by_number = {one["queueOffset"]: one for one in found.to_pylist()}
+    for one in rows:
+        there = by_number[one["queueOffset"]]
+        assert (there["topic"], there["body"]) == (one["topic"], one["body"])
+        if format_ is not Format.ICEBERG:  # there, the day is a partition only
+            days = one["storeTimestamp"] // 86_400_000_000
+            assert there["day"] == date.fromordinal(date(1970, 1, 1).toordinal() + days)
+    assert len(data_files(format_, path)) == 7
+    assert (
+        table.last_batch(FOLLOWER) == open_table(options(path, format_)).last_batch(FOLLOWER) == 7
+    )
+
+
+@every_format
+def test_two_followers(tmp_path: Path, format_: Format) -> None:
+    path = tmp_path / "table"
+    one, two = open_table(options(path, format_)), None
+    add(one, 0, [row(0)])
+    two = open_table(options(path, format_)) if format_ is not Format.PARQUET else one
+    add(two, 0, [row(1)], follower=OTHER)
+    add(one, 1, [row(2)])
+    compact(two)
+    add(one, 2, [row(3)])
+    compact(one)
+    assert (two.last_batch(FOLLOWER), two.last_batch(OTHER)) == (2, 0)
+    assert numbers(format_, path) == [0, 1, 2, 3]
+
+
+@every_format
+def test_more_columns_and_fewer(tmp_path: Path, format_: Format) -> None:
+    path = tmp_path / "table"
+    add(open_table(options(path, format_)), 0, [row(0)])
+    more = (*COLUMNS[:1], "properties", "keys", *COLUMNS[1:], "tags")
+    table = open_table(options(path, format_, columns=more))
+    new = {"properties": [("a", "b")], "keys": ["x", "y"], "tags": "t"}
+    add(table, 1, [row(1, **new)], more)
+    fewer = ("topic", "queueOffset", "storeTimestamp")
+    table = open_table(options(path, format_, columns=fewer))
+    add(table, 2, [row(2)], fewer)
+    add(table, 3, [row(3)], fewer)
+    compact(table)
+
+    found = sorted(read(format_, path).to_pylist(), key=lambda one: one["queueOffset"])
+    assert [one["tags"] for one in found] == [None, "t", None, None]
+    assert [one["keys"] for one in found] == [None, ["x", "y"], None, None]
+    assert [one["properties"] for one in found] == [None, [("a", "b")], None, None]
+    assert [one["body"] for one in found] == [b"0", b"1", None, None]
+
+
+@with_versions
+def test_columns_of_others(tmp_path: Path, format_: Format) -> None:
+    path = tmp_path / "table"
+    table = open_table(options(path, format_))
+    add(table, 0, [row(0)])
+    if format_ is Format.DELTA:
+        DeltaTable(path).alter.add_columns(
+            [Field("note", "string"), Field("queueId", "long")]  # pyright: ignore[reportArgumentType]
+        )
+    else:
+        with iceberg(path).update_schema() as update:
+            update.add_column("note", StringType())
+            update.add_column("queueId", LongType())
+    add(table, 1, [row(1)])
+    wider = (*COLUMNS[:2], "queueId", *COLUMNS[2:])
+    table = open_table(options(path, format_, columns=wider))
+    add(table, 2, [row(2, queueId=3)], wider)
+    compact(table)
+    found = sorted(read(format_, path).to_pylist(), key=lambda one: one["queueOffset"])
+    assert [one["queueId"] for one in found] == [None, None, 3]
+    assert read(format_, path).schema.field("queueId").type == pa.int64()
+
+
+@with_versions
+def test_columns_that_do_not_fit(tmp_path: Path, format_: Format) -> None:
+    path = tmp_path / "table"
+    add(open_table(options(path, format_)), 0, [row(0)])
+    if format_ is Format.DELTA:
+        DeltaTable(path).alter.add_columns([Field("tags", "long")])  # pyright: ignore[reportArgumentType]
+    else:
+        with iceberg(path).update_schema() as update:
+            update.add_column("tags", LongType())
+    table = open_table(options(path, format_, columns=(*COLUMNS, "tags")))
+    with pytest.raises(JobError, match=r"column tags is .*64 there, and string here; leave it out"):
+        table.shape(FOLLOWER, 1)
+
+
+def test_tables_of_others(tmp_path: Path) -> None:
+    schema = pa.schema([("topic", pa.string()), ("body", pa.binary())])
+    DeltaTable.create(tmp_path / "d", schema, partition_by=["topic"])
+    with pytest.raises(JobError, match="not partitioned by topic and day"):
+        open_table(options(tmp_path / "d", Format.DELTA))
+
+    columns = [pa.field("topic", pa.string()), pa.field("day", pa.date32())]
+    must = pa.schema([*columns, pa.field("must", pa.int32(), nullable=False)])
+    DeltaTable.create(tmp_path / "m", must, partition_by=["topic", "day"])
+    with pytest.raises(JobError, match="column must may not be null"):
+        open_table(options(tmp_path / "m", Format.DELTA)).shape(FOLLOWER, 0)
+
+    first = options(tmp_path / "i", Format.ICEBERG)
+    open_table(first)
+    with iceberg(tmp_path / "i").update_spec() as spec:
+        spec.remove_field("day")
+    with pytest.raises(JobError, match="not partitioned by topic and day"):
+        open_table(first)
+    uri = f"sqlite:///{tmp_path}/i/_mqlake/catalog.db"
+    elsewhere = options(tmp_path / "j", Format.ICEBERG, catalog=uri, table="mqlake.i")
+    with pytest.raises(JobError, match=r"mqlake\.i: this table is at file://.*/i: give that"):
+        open_table(elsewhere)
+
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "somebody.parquet").touch()
+    with pytest.raises(JobError, match="no table of mqlake's, and it is not empty"):
+        open_table(options(tmp_path / "p", Format.PARQUET))
+
+
+def test_a_table_in_a_catalog(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    given = options(tmp_path / "lake", Format.ICEBERG, catalog=uri, table="shop.messages")
+    add(open_table(given), 0, [row(0)])
+    from pyiceberg.catalog import load_catalog
+
+    table = load_catalog("default", uri=uri).load_table("shop.messages")
+    assert table.scan().to_arrow()["queueOffset"].to_pylist() == [0]
+    with table.update_schema() as update:
+        update.add_column("new", StringType())
+    assert isinstance(table.schema().find_field("new"), NestedField)
+    add(open_table(given), 1, [row(1)])
+    table.refresh()
+    assert sorted(table.scan().to_arrow()["queueOffset"].to_pylist()) == [0, 1]
+
+
+@with_versions
+def test_readers_during_compaction(tmp_path: Path, format_: Format) -> None:
+    path = tmp_path / "table"
+    table = open_table(options(path, format_))
+    for number in range(12):
+        add(table, number, [row(2 * number), row(2 * number + 1, "B")])
+    early = DeltaTable(path) if format_ is Format.DELTA else iceberg(path)
+    expected = list(range(24))
+    seen: list[list[int]] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.append(numbers(format_, path))
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    try:
+        before = data_files(format_, path)
+        assert compact(table) == 2
+        for number in range(12, 16):
+            add(table, number, [])
+            assert compact(table) == 0
+    finally:
+        stop.set()
+        reader.join()
+    assert (len(before), len(data_files(format_, path))) == (24, 2)
+    assert seen
+    assert all(rows == expected for rows in seen)
+    old = early.to_pyarrow_table() if isinstance(early, DeltaTable) else early.scan().to_arrow()
+    assert sorted(old["queueOffset"].to_pylist()) == expected
+    assert numbers(format_, path) == expected
+
+
+@with_versions
+def test_a_merge_that_comes_too_late(tmp_path: Path, format_: Format) -> None:
+    path = tmp_path / "table"
+    table = open_table(options(path, format_))
+    for number in range(3):
+        add(table, number, [row(number)])
+    late = [merge(job) for job in table.merges(is_last=True)]
+    if format_ is Format.DELTA:
+        DeltaTable(path).delete("queueOffset = 1")
+    else:
+        iceberg(path).delete("queueOffset = 1")
+    table.replace(late)
+    assert numbers(format_, path) == [0, 2]
+
+
+def test_plain_files_appear_once_and_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table"
+    given = options(path, Format.PARQUET)
+    table = open_table(given)
+    for number in range(4):
+        add(table, number, [row(number), row(100 + number, "B")])
+    assert compact(table, is_last=False) == 0
+    assert data_files(Format.PARQUET, path) == []
+
+    class PulledError(Exception):
+        pass
+
+    def pulled(*_: object) -> None:
+        raise PulledError
+
+    with monkeypatch.context() as power:
+        merged = [merge(job) for job in table.merges(is_last=True)]
+        power.setattr(parquet_table, "sync_directory", pulled)
+        with pytest.raises(PulledError):  # the log is written, and nothing after it
+            table.replace(merged)
+    table = open_table(given)
+    shown = data_files(Format.PARQUET, path)
+    assert len(shown) == 2
+    assert numbers(Format.PARQUET, path) == [0, 1, 2, 3, 100, 101, 102, 103]
+    add(table, 4, [row(4)])
+    assert compact(open_table(given)) == 1
+    assert set(shown) < set(data_files(Format.PARQUET, path))
+    assert numbers(Format.PARQUET, path) == [0, 1, 2, 3, 4, 100, 101, 102, 103]
+    assert not list((path / "_mqlake").rglob("*.parquet"))
+
+
+def test_plain_files_wait_for_others_only_so_long(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    table = open_table(options(path, Format.PARQUET, publish_after=0))
+    add(table, 0, [row(0)])
+    assert compact(table, is_last=False) == 1
+    large = open_table(options(path, Format.PARQUET, target_file_size=1))
+    add(large, 1, [row(1)])
+    assert compact(large, is_last=False) == 1
+    assert numbers(Format.PARQUET, path) == [0, 1]
+
+
+def test_remains_of_a_killed_attempt_go(tmp_path: Path) -> None:
+    given = options(tmp_path / "table", Format.PARQUET)
+    table = open_table(given)
+    add(table, 0, [row(0)])
+    from mqlake.spark.follow.partition_writer import write_all
+    from tests.spark.follow.tables import batch
+
+    write_all(table.shape(FOLLOWER, 1), [batch([row(1)])])
+    staged = tmp_path / "table" / "_mqlake" / "staged"
+    assert len(list(staged.rglob("*.parquet"))) == 2
+    open_table(given)
+    assert len(list(staged.rglob("*.parquet"))) == 1
