@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.local import LocalDirectory
-from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
 from mqlake.store.config.properties_file import PATH, PropertiesFile, edited, read_changed
 from mqlake.store.settings import parse_properties
 from tests.crash.clock import ManualClock
@@ -109,6 +109,26 @@ def test_in_a_file_that_was_given(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(StoreError, match=r"broker\.conf: the file is gone; put it back"):
         change(PropertiesFile.given(link), maxMessageSize="3")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_nobody_else_can_read_a_private_file_while_it_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("maxMessageSize=1\n")
+    path.chmod(mode)
+    modes: set[int] = set()
+    whole = LocalOwnedFile.write
+
+    def write(file: LocalOwnedFile, offset: int, data: bytes) -> None:
+        modes.add((tmp_path / "broker.conf.tmp").stat().st_mode & 0o777)
+        whole(file, offset, data)
+
+    monkeypatch.setattr(LocalOwnedFile, "write", write)
+    change(PropertiesFile.given(path), maxMessageSize="2")
+    assert modes == {mode}
+    assert path.stat().st_mode & 0o777 == mode
 
 
 class Failing(LocalOwnedDirectory):

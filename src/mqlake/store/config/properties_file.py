@@ -16,8 +16,8 @@ from typing import Self
 import msgspec
 
 from mqlake.errors import DiskError, StoreError
-from mqlake.storage.durable import make_directories, parent, replace_file
-from mqlake.storage.local_owned import LocalOwnedDirectory, disk_errors
+from mqlake.storage.durable import TEMPORARY, make_directories, parent, replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile, disk_errors
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.config.config_files import DIRECTORY
@@ -100,10 +100,19 @@ class PropertiesFile:
 class _DirectoryOfOthers(LocalOwnedDirectory):
     """A directory whose files keep their permissions when they are replaced."""
 
-    def replace(self, source: str, target: str) -> None:
-        with disk_errors(self.describe(target)):
-            shutil.copymode(self.describe(target), self.describe(source))
-        super().replace(source, target)
+    def create(self, path: str, size: int) -> LocalOwnedFile:
+        file = super().create(path, size)
+        # While the file is empty: a private one is never readable to others, after a kill either.
+        replaced = self.describe(path.removesuffix(TEMPORARY))
+        try:
+            with disk_errors(replaced), suppress(FileNotFoundError):
+                shutil.copymode(replaced, self.describe(path))
+        except BaseException:
+            file.close()
+            with suppress(StoreError):
+                self.remove(path)
+            raise
+        return file
 
 
 def read_changed(directory: Directory) -> dict[str, str]:
