@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
+from mqlake.store.config import properties_file
 from mqlake.store.config.properties_file import PATH, PropertiesFile, edited, read_changed
 from mqlake.store.settings import parse_properties
 from tests.crash.clock import ManualClock
@@ -129,6 +132,36 @@ def test_nobody_else_can_read_a_private_file_while_it_is_replaced(
     change(PropertiesFile.given(path), maxMessageSize="2")
     assert modes == {mode}
     assert path.stat().st_mode & 0o777 == mode
+
+
+def test_brokers_that_share_a_file_keep_each_others_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("# ours\n")
+    is_writing, may_go_on = threading.Event(), threading.Event()
+    whole = LocalOwnedFile.sync
+
+    def sync(file: LocalOwnedFile) -> None:
+        if not is_writing.is_set():
+            is_writing.set()
+            may_go_on.wait(60)
+        whole(file)
+
+    monkeypatch.setattr(LocalOwnedFile, "sync", sync)
+    first, second = PropertiesFile.given(path), PropertiesFile.given(path)
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(change, first, maxMessageSize="2")
+        assert is_writing.wait(60)
+        monkeypatch.setattr(properties_file, "PATIENCE", 0.05)
+        with pytest.raises(StoreError, match="another process has been changing this file"):
+            change(second, traceOn="false")
+        monkeypatch.setattr(properties_file, "PATIENCE", 60)
+        waits = threads.submit(change, second, traceOn="false")
+        may_go_on.set()
+        slow.result()
+        waits.result()
+    assert path.read_text() == "# ours\nmaxMessageSize=2\ntraceOn=false\n"
 
 
 class Failing(LocalOwnedDirectory):

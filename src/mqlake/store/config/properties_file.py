@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Self
 
@@ -17,6 +17,7 @@ import msgspec
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.storage.durable import TEMPORARY, make_directories, parent, replace_file
+from mqlake.storage.file_lock import locked
 from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile, disk_errors
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
@@ -25,6 +26,9 @@ from mqlake.store.settings import attribute_of, parse_properties
 
 PATH = f"{DIRECTORY}/broker.properties"
 """The file in a store."""
+
+PATIENCE = 3.0
+"""Seconds to wait for another broker that changes the same file."""
 
 _HEAD = """\
 # Settings that were changed while the broker ran. It reads them when it starts; its command line
@@ -41,6 +45,7 @@ class PropertiesFile:
 
     def __init__(self, directory: OwnedDirectory, path: str, *, may_be_new: bool) -> None:
         self._directory, self._path, self._may_be_new = directory, path, may_be_new
+        self._shared: Path | None = None
 
     @classmethod
     def of_store(cls, directory: OwnedDirectory) -> Self:
@@ -54,7 +59,10 @@ class PropertiesFile:
         If the path is a symbolic link, the file that it leads to is edited.
         """
         found = path.resolve()
-        return cls(_DirectoryOfOthers(found.parent), found.name, may_be_new=False)
+        file = cls(_DirectoryOfOthers(found.parent), found.name, may_be_new=False)
+        # Several brokers may have been started with it.
+        file._shared = found
+        return file
 
     def change(self, kind: type[msgspec.Struct], values: Mapping[str, str]) -> None:
         """Write new values of settings; return once they are on the disk. May run in any thread.
@@ -67,8 +75,15 @@ class PropertiesFile:
             values: by the names of `broker.conf`.
 
         Raises:
-            StoreError: the disk refused it, or the file is gone: it keeps its old content.
+            StoreError: the disk refused it, the file is gone, or another broker has been changing
+                it for some seconds: it keeps its old content.
         """
+        # Without the file there is nothing to lock, and the change is refused.
+        shared = self._shared if self._directory.exists(self._path) else None
+        with locked(shared, PATIENCE) if shared else nullcontext():
+            self._change(kind, values)
+
+    def _change(self, kind: type[msgspec.Struct], values: Mapping[str, str]) -> None:
         directory, path = self._directory, self._path
         old = read_file(directory, path)
         if old is None and not self._may_be_new:
