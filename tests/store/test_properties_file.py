@@ -91,10 +91,13 @@ def change(file: PropertiesFile, **values: str) -> None:
 
 def test_in_a_store(tmp_path: Path) -> None:
     directory = LocalOwnedDirectory(tmp_path)
-    assert read_changed(directory) == {}
+    assert read_changed(directory, BrokerSettings).values == {}
     change(PropertiesFile.of_store(directory), maxMessageSize="5")
     change(PropertiesFile.of_store(directory), traceOn="false", maxMessageSize="6")
-    assert read_changed(directory) == {"maxMessageSize": "6", "traceOn": "false"}
+    assert read_changed(directory, BrokerSettings).values == {
+        "maxMessageSize": "6",
+        "traceOn": "false",
+    }
     assert (tmp_path / PATH).read_text().startswith("# Settings that were changed")
 
 
@@ -195,14 +198,14 @@ def test_what_the_disk_refuses_is_not_kept(tmp_path: Path, operation: str, is_fi
     (tmp_path / "config").mkdir()
     if not is_first:
         change(file, maxMessageSize="5")
-    before = read_changed(LocalDirectory(tmp_path))
+    before = read_changed(LocalDirectory(tmp_path), BrokerSettings).values
     directory.refuses = operation
     with pytest.raises(DiskError, match="Input/output error"):
         change(file, maxMessageSize="6")
-    assert read_changed(LocalDirectory(tmp_path)) == before
+    assert read_changed(LocalDirectory(tmp_path), BrokerSettings).values == before
     directory.refuses = ""
     change(file, maxMessageSize="7")
-    assert read_changed(directory) == {"maxMessageSize": "7"}
+    assert read_changed(directory, BrokerSettings).values == {"maxMessageSize": "7"}
 
 
 class Changing:
@@ -218,7 +221,7 @@ class Changing:
             disk.record(Note(ValueKept("maxMessageSize", value)))
 
     def examine(self, disk: RecordedDisk) -> Found:
-        found = read_changed(disk)
+        found = read_changed(disk, BrokerSettings).values
         value = int(found.get("maxMessageSize", "0"))
         require(len(found.get("regionId", "")) == value, f"half of a change: {found}")
         return Found(frozenset(), frozenset({("maxMessageSize", value)}))

@@ -8,10 +8,10 @@ of the lines stay as their author left them. RocketMQ: `Configuration.persist`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -21,6 +21,7 @@ from mqlake.storage.file_lock import locked
 from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile, disk_errors
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
+from mqlake.store.bounds import Effect, effects, encoded_name
 from mqlake.store.config.config_files import DIRECTORY
 from mqlake.store.settings import attribute_of, parse_properties
 
@@ -130,14 +131,45 @@ class _DirectoryOfOthers(LocalOwnedDirectory):
         return file
 
 
-def read_changed(directory: Directory) -> dict[str, str]:
-    """Return the settings that were changed while a broker ran on a store, by name.
+class ChangedSettings(NamedTuple):
+    """What the file in a store says."""
+
+    values: dict[str, str]
+    """Values by the names of `broker.conf`; only of settings that take effect at once."""
+    ignored: list[str]
+    """All other names in the file, sorted."""
+
+    def besides(self, kind: type[msgspec.Struct], given: Iterable[str]) -> dict[str, str]:
+        """Return the values of settings that have neither of their names among those given."""
+        known = {attribute_of(kind, name) for name in given}
+        return {
+            name: value
+            for name, value in self.values.items()
+            if attribute_of(kind, name) not in known
+        }
+
+
+def read_changed(directory: Directory, kind: type[msgspec.Struct]) -> ChangedSettings:
+    """Return the settings that were changed while a broker ran on a store.
+
+    A line may have the name of `broker.conf` or the attribute's; the last line of a setting counts.
+
+    Args:
+        kind: of the settings that are looked for.
 
     Raises:
         StoreError: the file cannot be read.
     """
-    data = read_file(directory, PATH)
-    return {} if data is None else parse_properties(data.decode("utf-8", "replace"))
+    text = (read_file(directory, PATH) or b"").decode("utf-8", "replace")
+    found, ignored = ChangedSettings({}, []), set[str]()
+    for line in text.splitlines():
+        for name, value in parse_properties(line).items():
+            attribute = attribute_of(kind, name)
+            if attribute is None or effects(kind).get(attribute) is not Effect.NOW:
+                ignored.add(name)
+            else:
+                found.values[encoded_name(kind, attribute)] = value
+    return found._replace(ignored=sorted(ignored))
 
 
 def edited(text: str, kind: type[msgspec.Struct], values: Mapping[str, str]) -> str:
