@@ -89,7 +89,7 @@ class PropertiesFile:
         old = read_file(directory, path)
         if old is None and not self._may_be_new:
             raise StoreError(f"{directory.describe(path)}: the file is gone; put it back")
-        # Bytes that are no UTF-8 are in comments at most; they stay as they are.
+        # Only comments should contain bytes that are not UTF-8; they are kept unchanged.
         text = _HEAD if old is None else old.decode("utf-8", "surrogateescape")
         new = edited(text, kind, values).encode("utf-8", "surrogateescape")
         if new == old:
@@ -175,8 +175,8 @@ def read_changed(directory: Directory, kind: type[msgspec.Struct]) -> ChangedSet
 def edited(text: str, kind: type[msgspec.Struct], values: Mapping[str, str]) -> str:
     """Return lines of `name=value` with other values for some settings.
 
-    A setting that has lines gets its value in each of them, as the last one counts. One that has
-    none is added at the end.
+    A setting that has lines gets its value in each of them, as the last one counts. A setting
+    without a line is appended.
     """
     missing = {attribute_of(kind, name): name for name in values}
     names = dict(missing)
