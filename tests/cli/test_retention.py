@@ -101,9 +101,25 @@ def test_settings_that_a_broker_changed_are_overridden_by_the_file(
 ) -> None:
     (copied / "config" / "broker.properties").write_text("fileReservedTime=1\ndeleteWhen=09\n")
     conf = tmp_path / "broker.conf"
-    conf.write_text("deleteWhen=10\n")
-    report = mqlake("retention", copied, "--plan", "--json", "-c", conf).json
-    assert (report["fileReservedTime"], report["deleteWhen"]) == (1, "10")
+    command = ("retention", copied, "--plan", "--json", "-c", conf)
+    for name in ("deleteWhen", "delete_when"):
+        conf.write_text(f"{name}=10\n")
+        report = mqlake(*command).json
+        assert (report["fileReservedTime"], report["deleteWhen"]) == (1, "10")
+        assert mqlake(*command, "--set", "deleteWhen=11").json["deleteWhen"] == "11"
+
+
+def test_only_settings_that_a_broker_reads_from_its_store_count(
+    mqlake: Mqlake, copied: Path
+) -> None:
+    command = ("retention", copied, "--plan", "--json", "--disk-used", 10)
+    before = mqlake(*command).json
+    text = "file_reserved_time=79\nmappedFileSizeCommitLog=1024\nstorePathRootDir=/elsewhere\n"
+    (copied / "config" / "broker.properties").write_text(text)
+    assert mqlake(*command).json["fileReservedTime"] == 79
+    text = "deleteWhen=04\nmappedFileSizeCommitLog=soon\n"
+    (copied / "config" / "broker.properties").write_text(text)
+    assert mqlake(*command).json["files"] == before["files"]
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,11 @@ class RecordedFile:
         self._change(self._size, source, is_mapped=False)
         self._size += len(source)
 
+    def truncate(self, size: int) -> None:
+        assert self._writable
+        self._disk.resize(self._node, size)
+        self._size = size
+
     def _change(self, offset: int, data: bytes, *, is_mapped: bool) -> None:
         node, end = self._node, offset + len(data)
         if not is_mapped:
@@ -279,17 +284,18 @@ class RecordedDisk:
             node = FileNode(self._number(), bytearray(), self.clock.milliseconds())
             folder.names[name] = node
             self.record(MakeFile(folder.number, name, node.number))
-        self._resize(node, 0)
-        self._resize(node, size)
+        self.resize(node, 0)
+        self.resize(node, size)
         return RecordedFile(self, node, path, writable=True)
 
     def open_writable(self, path: str) -> RecordedFile:
         return RecordedFile(self, self._file(path), path, writable=True)
 
     def truncate(self, path: str, size: int) -> None:
-        self._resize(self._file(path), size)
+        self.resize(self._file(path), size)
 
-    def _resize(self, node: FileNode, size: int) -> None:
+    def resize(self, node: FileNode, size: int) -> None:
+        """Give a file another size."""
         if size == len(node.data):
             return
         # A bytearray that somebody has a view of refuses to change its size, as it should.

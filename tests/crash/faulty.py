@@ -203,6 +203,12 @@ class FaultyFile(RecordedFile):
             raise self._faulty.error(self._path)
         super().append(data)
 
+    def truncate(self, size: int) -> None:
+        if self._faulty.fails("change"):
+            raise self._faulty.error(self._path)
+        super().truncate(size)
+        self._is_mapped = False
+
     def reserve(self, offset: int, length: int) -> None:
         if length > 0 and self._faulty.fails("room"):
             raise self._faulty.error(self._path)

@@ -82,6 +82,18 @@ def _look(path: str) -> Operation:
     )
 
 
+def _cut(path: str, size: int, data: bytes) -> Operation:
+    def run(directory: OwnedDirectory) -> object:
+        file = directory.open_writable(path)
+        file.truncate(size)
+        file.append(data)
+        answer = file.size, file.read(0, 3000), bytes(file.view())
+        file.close()
+        return answer
+
+    return run
+
+
 OPERATIONS = st.one_of(
     st.builds(_look, PATHS),
     st.builds(_write, PATHS, st.integers(0, 1500), st.binary(max_size=1500)),
@@ -90,6 +102,7 @@ OPERATIONS = st.one_of(
     st.builds(_read, PATHS, SIZES, SIZES),
     st.builds(lambda path, size: lambda to: to.create(path, size).close(), PATHS, SIZES),
     st.builds(lambda path, size: lambda to: to.truncate(path, size), PATHS, SIZES),
+    st.builds(_cut, PATHS, SIZES, st.binary(max_size=600)),
     st.builds(lambda path: lambda to: to.make_directory(path), PATHS),
     st.builds(lambda path: lambda to: to.remove(path), PATHS),
     st.builds(lambda path: lambda to: to.remove_directory(path), PATHS),

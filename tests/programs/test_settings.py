@@ -14,6 +14,8 @@ from mqlake.programs.broker import starting_settings
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.remoting.client import RemotingClient
+from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.settings import parse_properties
 from mqlake.testing import broker as running_broker
 from tests.broker.running import PATIENCE
@@ -32,6 +34,18 @@ def test_what_was_changed_counts_less_than_what_is_given(tmp_path: Path) -> None
     found = starting_settings({**given, "fileReservedTime": "60", "max_topic_nums": 70})
     assert found.max_message_size == 5
     assert (found.file_reserved_time, found.max_topic_nums) == (60, 70)
+
+
+def test_a_setting_has_two_names(tmp_path: Path) -> None:
+    given = kept(tmp_path, "max_message_size=5\nfileReservedTime=6\nfile_reserved_time=7\n")
+    found = starting_settings(given)
+    assert (found.max_message_size, found.file_reserved_time) == (5, 7)
+    # As a running broker changes them.
+    values = {"maxMessageSize": "8", "fileReservedTime": "9"}
+    PropertiesFile.of_store(LocalOwnedDirectory(tmp_path)).change(BrokerSettings, values)
+    found = starting_settings(given)
+    assert (found.max_message_size, found.file_reserved_time) == (8, 9)
+    assert starting_settings({**given, "file_reserved_time": 10}).file_reserved_time == 10
 
 
 def test_a_store_without_changes(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 from mqlake.broker.settings import BrokerSettings
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.storage.local import LocalDirectory
-from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile
+from mqlake.store.config import properties_file
 from mqlake.store.config.properties_file import PATH, PropertiesFile, edited, read_changed
 from mqlake.store.settings import parse_properties
 from tests.crash.clock import ManualClock
@@ -88,10 +91,13 @@ def change(file: PropertiesFile, **values: str) -> None:
 
 def test_in_a_store(tmp_path: Path) -> None:
     directory = LocalOwnedDirectory(tmp_path)
-    assert read_changed(directory) == {}
+    assert read_changed(directory, BrokerSettings).values == {}
     change(PropertiesFile.of_store(directory), maxMessageSize="5")
     change(PropertiesFile.of_store(directory), traceOn="false", maxMessageSize="6")
-    assert read_changed(directory) == {"maxMessageSize": "6", "traceOn": "false"}
+    assert read_changed(directory, BrokerSettings).values == {
+        "maxMessageSize": "6",
+        "traceOn": "false",
+    }
     assert (tmp_path / PATH).read_text().startswith("# Settings that were changed")
 
 
@@ -109,6 +115,56 @@ def test_in_a_file_that_was_given(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(StoreError, match=r"broker\.conf: the file is gone; put it back"):
         change(PropertiesFile.given(link), maxMessageSize="3")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_nobody_else_can_read_a_private_file_while_it_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("maxMessageSize=1\n")
+    path.chmod(mode)
+    modes: set[int] = set()
+    whole = LocalOwnedFile.write
+
+    def write(file: LocalOwnedFile, offset: int, data: bytes) -> None:
+        modes.add((tmp_path / "broker.conf.tmp").stat().st_mode & 0o777)
+        whole(file, offset, data)
+
+    monkeypatch.setattr(LocalOwnedFile, "write", write)
+    change(PropertiesFile.given(path), maxMessageSize="2")
+    assert modes == {mode}
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_brokers_that_share_a_file_keep_each_others_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("# ours\n")
+    is_writing, may_go_on = threading.Event(), threading.Event()
+    whole = LocalOwnedFile.sync
+
+    def sync(file: LocalOwnedFile) -> None:
+        if not is_writing.is_set():
+            is_writing.set()
+            may_go_on.wait(60)
+        whole(file)
+
+    monkeypatch.setattr(LocalOwnedFile, "sync", sync)
+    first, second = PropertiesFile.given(path), PropertiesFile.given(path)
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(change, first, maxMessageSize="2")
+        assert is_writing.wait(60)
+        monkeypatch.setattr(properties_file, "PATIENCE", 0.05)
+        with pytest.raises(StoreError, match="another process has been changing this file"):
+            change(second, traceOn="false")
+        monkeypatch.setattr(properties_file, "PATIENCE", 60)
+        waits = threads.submit(change, second, traceOn="false")
+        may_go_on.set()
+        slow.result()
+        waits.result()
+    assert path.read_text() == "# ours\nmaxMessageSize=2\ntraceOn=false\n"
 
 
 class Failing(LocalOwnedDirectory):
@@ -142,14 +198,14 @@ def test_what_the_disk_refuses_is_not_kept(tmp_path: Path, operation: str, is_fi
     (tmp_path / "config").mkdir()
     if not is_first:
         change(file, maxMessageSize="5")
-    before = read_changed(LocalDirectory(tmp_path))
+    before = read_changed(LocalDirectory(tmp_path), BrokerSettings).values
     directory.refuses = operation
     with pytest.raises(DiskError, match="Input/output error"):
         change(file, maxMessageSize="6")
-    assert read_changed(LocalDirectory(tmp_path)) == before
+    assert read_changed(LocalDirectory(tmp_path), BrokerSettings).values == before
     directory.refuses = ""
     change(file, maxMessageSize="7")
-    assert read_changed(directory) == {"maxMessageSize": "7"}
+    assert read_changed(directory, BrokerSettings).values == {"maxMessageSize": "7"}
 
 
 class Changing:
@@ -165,7 +221,7 @@ class Changing:
             disk.record(Note(ValueKept("maxMessageSize", value)))
 
     def examine(self, disk: RecordedDisk) -> Found:
-        found = read_changed(disk)
+        found = read_changed(disk, BrokerSettings).values
         value = int(found.get("maxMessageSize", "0"))
         require(len(found.get("regionId", "")) == value, f"half of a change: {found}")
         return Found(frozenset(), frozenset({("maxMessageSize", value)}))

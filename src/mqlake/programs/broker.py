@@ -13,14 +13,13 @@ from typing import Self
 import msgspec
 
 from mqlake.broker.broker import Broker
-from mqlake.broker.settings import NOW, BrokerSettings, make_broker_settings
+from mqlake.broker.settings import BrokerSettings, make_broker_settings
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.config.properties_file import PATH, read_changed
-from mqlake.store.settings import attribute_of
 
 NAMESRV_PORT = 9876
 
@@ -43,16 +42,11 @@ def starting_settings(given: Mapping[str, object]) -> BrokerSettings:
     """
     settings = make_broker_settings(given)
     directory = LocalDirectory(settings.store_path)
-    changed = read_changed(directory)
+    changed = read_changed(directory, BrokerSettings)
     where = directory.describe(PATH)
-    if others := sorted(changed.keys() - NOW):
-        _log.warning("%s: not read from this file: %s", where, ", ".join(others))
-    known = {attribute_of(BrokerSettings, name) for name in given}
-    added = {
-        name: value
-        for name, value in changed.items()
-        if name in NOW and attribute_of(BrokerSettings, name) not in known
-    }
+    if changed.ignored:
+        _log.warning("%s: not read from this file: %s", where, ", ".join(changed.ignored))
+    added = changed.besides(BrokerSettings, given)
     if not added:
         return settings
     _log.info("%s: %s", where, ", ".join(f"{name}={value}" for name, value in added.items()))

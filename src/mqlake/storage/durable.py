@@ -7,6 +7,9 @@ from contextlib import suppress
 from mqlake.errors import DiskError, StoreError
 from mqlake.storage.protocol import OwnedDirectory, WritableFile
 
+TEMPORARY = ".tmp"
+"""Ends the name of a file's new content until it takes the place of the old."""
+
 
 def make_directories(directory: OwnedDirectory, path: str) -> None:
     """Make a directory and those above it; return once they are on the disk.
@@ -58,7 +61,7 @@ def replace_file(
     Raises:
         DiskError: the system refused it; the old content is still there, under one of both names.
     """
-    temporary = f"{path}.tmp"
+    temporary = f"{path}{TEMPORARY}"
     if directory.exists(temporary):
         # After a power cut during a rename it may be a second name of the old content.
         directory.remove(temporary)
@@ -74,8 +77,8 @@ def _keep(directory: OwnedDirectory, path: str, backup: str) -> None:
     content = _read(directory, path)
     if content is None:
         return
-    _write_whole(directory, f"{backup}.tmp", content)
-    directory.replace(f"{backup}.tmp", backup)
+    _write_whole(directory, f"{backup}{TEMPORARY}", content)
+    directory.replace(f"{backup}{TEMPORARY}", backup)
 
 
 def _read(directory: OwnedDirectory, path: str) -> bytes | None:

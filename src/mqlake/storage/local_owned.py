@@ -59,6 +59,13 @@ class LocalOwnedFile(LocalFile):
         self._mapping = None
         self._reserved.clear()
 
+    def truncate(self, size: int) -> None:
+        with disk_errors(self._path):
+            os.ftruncate(self._descriptor, size)
+        self._size = size
+        self._mapping = None
+        self._reserved.clear()
+
     def _put(self, offset: int, source: memoryview) -> None:
         # Not in a `with` of `disk_errors`, which takes as long as a small write.
         try:

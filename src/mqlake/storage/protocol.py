@@ -113,6 +113,16 @@ class WritableFile(ReadableFile, Protocol):
         """
         ...
 
+    def truncate(self, size: int) -> None:
+        """Cut the file, or lengthen it with zero bytes. Nobody may have it mapped beyond `size`.
+
+        The file stays open; after an error it has its old size.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        ...
+
     def mapping(self) -> memoryview:
         """Return the file's `size` bytes, writable.
 

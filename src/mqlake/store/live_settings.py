@@ -45,7 +45,7 @@ class Current(Generic[S_co]):
             names: attributes of the settings.
 
         Raises:
-            StoreError: a field that there is not, or that changes at a restart only.
+            StoreError: The field does not exist, or changes only at a restart.
         """
         known = effects(type(self.now))
         for name in names:
@@ -83,8 +83,8 @@ class LiveSettings(Current[S]):
 GivenSettings = (
     StoreSettings | Current[StoreSettings] | Mapping[str, object] | str | os.PathLike[str] | None
 )
-"""Settings as a store is opened with them: themselves, those that their owner may replace, names
-and values of `broker.conf`, or the path of one; None for the defaults."""
+"""Accepted forms of settings: a `StoreSettings`, a `Current` whose owner may replace it, a mapping
+of `broker.conf` names to values, or the path of a `broker.conf`. None means the defaults."""
 
 
 def open_settings(given: GivenSettings) -> Current[StoreSettings]:

@@ -2,10 +2,11 @@
 
 Settings come from `--config`, a `broker.conf` as RocketMQ has it, then from the options; names that
 mqlake does not know are warned of. A setting that is changed with `updateBrokerConfig` is written
-to the file of `--config`, or without one to `config/broker.properties` of the store; every start
-reads that file before all others. Where neither `--namesrv`, the file nor the variable
-NAMESRV_ADDR names a name server, one runs in the same process. Without a `brokerIP1` clients of
-this machine only are served; with one, all that can reach that address. Log lines go to stderr.
+to the file of `--config`, or without one to `config/broker.properties` of the store. Each start
+reads `config/broker.properties` first; the file of `--config` and the options override it. Where
+neither `--namesrv`, the file nor the variable NAMESRV_ADDR names a name server, one runs in the
+same process. Without a `brokerIP1` clients of this machine only are served; with one, all that can
+reach that address. Log lines go to stderr.
 """
 
 from __future__ import annotations

@@ -99,12 +99,13 @@ def retention(
 
 def _settings(directory: Directory, config: Path | None, overrides: list[str]) -> StoreSettings:
     from mqlake.store.config.properties_file import read_changed
-    from mqlake.store.settings import make_settings, read_properties
+    from mqlake.store.settings import StoreSettings, make_settings, read_properties
 
     with warnings.catch_warnings():
         # A broker.conf names much that does not concern the store.
         warnings.simplefilter("ignore")
-        found = {**read_changed(directory), **(read_properties(config) if config else {})}
+        found = read_properties(config) if config else {}
+        found = read_changed(directory, StoreSettings).besides(StoreSettings, found) | found
         make_settings(found)
     given = [text.partition("=") for text in overrides]
     if wrong := [name for name, sign, _ in given if not sign]:

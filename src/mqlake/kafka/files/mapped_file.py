@@ -14,8 +14,6 @@ class MappedFile:
     Attributes:
         path: in its directory.
         is_new: whether it was created when it was opened.
-        size: bytes of the file.
-        buffer: its bytes, read-only, with all that is written later.
     """
 
     def __init__(self, directory: OwnedDirectory, path: str, new_size: int) -> None:
@@ -24,13 +22,29 @@ class MappedFile:
         Raises:
             DiskError: the system refused it.
         """
-        self._directory, self.path = directory, path
+        self.path = path
         self.is_new = not directory.exists(path)
         if self.is_new:
             self._file = directory.create(path, new_size)
         else:
             self._file = directory.open_writable(path)
-        self._map()
+        self._view: memoryview | None = self._file.view()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._file.size
+
+    @property
+    def buffer(self) -> memoryview:
+        """The bytes of the file, read-only, with all that is written later.
+
+        Raises:
+            DiskError: the system refused to map the file since it was resized.
+        """
+        if self._view is None:
+            self._view = self._file.view()
+        return self._view
 
     def write(self, offset: int, data: bytes) -> None:
         """Put bytes at a position inside of the file.
@@ -44,16 +58,13 @@ class MappedFile:
         """Cut the file or add zero bytes to it.
 
         Raises:
-            DiskError: the system refused it.
+            DiskError: the system refused it; the file has its old size, and another try may
+                succeed.
         """
         if size == self.size:
             return
-        self.close()
-        try:
-            self._directory.truncate(self.path, size)
-        finally:
-            self._file = self._directory.open_writable(self.path)
-            self._map()
+        self._view = None  # Nobody may read the mapping beyond the new end.
+        self._file.truncate(size)
 
     def flush(self) -> None:
         """Return once the bytes are on the disk.
@@ -65,9 +76,5 @@ class MappedFile:
 
     def close(self) -> None:
         """Let go of the file."""
-        self.buffer = memoryview(b"")
+        self._view = None
         self._file.close()
-
-    def _map(self) -> None:
-        self.size = self._file.size
-        self.buffer = self._file.view()

@@ -73,15 +73,15 @@ class OwnedFile:
         self._size += len(data)
 
     def truncate(self, size: int) -> None:
-        """Cut the file, and what was preallocated; not where there is nothing to cut."""
+        """Cut the file, and what was preallocated; do nothing if there is nothing to cut.
+
+        Raises:
+            DiskError: the system refused it; nothing has changed, and another try may succeed.
+        """
         if size > self._size:
             raise StoreError(f"{self.name}: cannot be cut to {size} bytes, has {self._size}")
         if size < self._directory.size(self._path):
-            self._file.close()
-            try:
-                self._directory.truncate(self._path, size)
-            finally:
-                self._file = self._directory.open_writable(self._path)
+            self._file.truncate(size)
         self._size = size
 
     def flush(self) -> None:

@@ -74,6 +74,8 @@ class OwnedPartition:
         self.log_start_offset = log_start_offset
         self.cut = 0
         self.removed: list[int] = []
+        self._unfinished: int | None = None
+        """Base offset of a segment whose files could not all be created."""
         self._fork_guard = ForkGuard(self.name)
         self._epochs = LeaderEpochs(self._files.read_epochs())
         self.segments: list[OwnedSegment] = []
@@ -158,6 +160,7 @@ class OwnedPartition:
         self.active.deactivate()
         self._snapshot()
         self.flush()
+        self._unfinished = base
         segment = self._open(base)
         try:
             self._files.sync_names()
@@ -165,6 +168,7 @@ class OwnedPartition:
             segment.abandon()
             raise
         self.segments.append(segment)
+        self._unfinished = None
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything from an offset on; the batch that holds it goes as a whole.
@@ -334,6 +338,10 @@ class OwnedPartition:
     def _check(self) -> None:
         self._fork_guard.check()
         self._files.check()
+        if self._unfinished is not None:
+            # The zeros of its new indexes would be read as entries.
+            self._files.remove_segment(self._unfinished)
+            self._unfinished = None
 
     def _open(self, base_offset: int) -> OwnedSegment:
         files = self._files

@@ -8,23 +8,28 @@ of the lines stay as their author left them. RocketMQ: `Configuration.persist`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
 from mqlake.errors import DiskError, StoreError
-from mqlake.storage.durable import make_directories, parent, replace_file
-from mqlake.storage.local_owned import LocalOwnedDirectory, disk_errors
+from mqlake.storage.durable import TEMPORARY, make_directories, parent, replace_file
+from mqlake.storage.file_lock import locked
+from mqlake.storage.local_owned import LocalOwnedDirectory, LocalOwnedFile, disk_errors
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
+from mqlake.store.bounds import Effect, effects, encoded_name
 from mqlake.store.config.config_files import DIRECTORY
 from mqlake.store.settings import attribute_of, parse_properties
 
 PATH = f"{DIRECTORY}/broker.properties"
 """The file in a store."""
+
+PATIENCE = 3.0
+"""Seconds to wait for another broker that changes the same file."""
 
 _HEAD = """\
 # Settings that were changed while the broker ran. It reads them when it starts; its command line
@@ -41,6 +46,7 @@ class PropertiesFile:
 
     def __init__(self, directory: OwnedDirectory, path: str, *, may_be_new: bool) -> None:
         self._directory, self._path, self._may_be_new = directory, path, may_be_new
+        self._shared: Path | None = None
 
     @classmethod
     def of_store(cls, directory: OwnedDirectory) -> Self:
@@ -54,7 +60,10 @@ class PropertiesFile:
         If the path is a symbolic link, the file that it leads to is edited.
         """
         found = path.resolve()
-        return cls(_DirectoryOfOthers(found.parent), found.name, may_be_new=False)
+        file = cls(_DirectoryOfOthers(found.parent), found.name, may_be_new=False)
+        # Several brokers may have been started with it.
+        file._shared = found
+        return file
 
     def change(self, kind: type[msgspec.Struct], values: Mapping[str, str]) -> None:
         """Write new values of settings; return once they are on the disk. May run in any thread.
@@ -67,13 +76,20 @@ class PropertiesFile:
             values: by the names of `broker.conf`.
 
         Raises:
-            StoreError: the disk refused it, or the file is gone: it keeps its old content.
+            StoreError: the disk refused it, the file is gone, or another broker has been changing
+                it for some seconds: it keeps its old content.
         """
+        # Without the file there is nothing to lock, and the change is refused.
+        shared = self._shared if self._directory.exists(self._path) else None
+        with locked(shared, PATIENCE) if shared else nullcontext():
+            self._change(kind, values)
+
+    def _change(self, kind: type[msgspec.Struct], values: Mapping[str, str]) -> None:
         directory, path = self._directory, self._path
         old = read_file(directory, path)
         if old is None and not self._may_be_new:
             raise StoreError(f"{directory.describe(path)}: the file is gone; put it back")
-        # Bytes that are no UTF-8 are in comments at most; they stay as they are.
+        # Only comments should contain bytes that are not UTF-8; they are kept unchanged.
         text = _HEAD if old is None else old.decode("utf-8", "surrogateescape")
         new = edited(text, kind, values).encode("utf-8", "surrogateescape")
         if new == old:
@@ -100,27 +116,67 @@ class PropertiesFile:
 class _DirectoryOfOthers(LocalOwnedDirectory):
     """A directory whose files keep their permissions when they are replaced."""
 
-    def replace(self, source: str, target: str) -> None:
-        with disk_errors(self.describe(target)):
-            shutil.copymode(self.describe(target), self.describe(source))
-        super().replace(source, target)
+    def create(self, path: str, size: int) -> LocalOwnedFile:
+        file = super().create(path, size)
+        # While the file is empty: a private one is never readable to others, after a kill either.
+        replaced = self.describe(path.removesuffix(TEMPORARY))
+        try:
+            with disk_errors(replaced), suppress(FileNotFoundError):
+                shutil.copymode(replaced, self.describe(path))
+        except BaseException:
+            file.close()
+            with suppress(StoreError):
+                self.remove(path)
+            raise
+        return file
 
 
-def read_changed(directory: Directory) -> dict[str, str]:
-    """Return the settings that were changed while a broker ran on a store, by name.
+class ChangedSettings(NamedTuple):
+    """What the file in a store says."""
+
+    values: dict[str, str]
+    """Values by the names of `broker.conf`; only of settings that take effect at once."""
+    ignored: list[str]
+    """All other names in the file, sorted."""
+
+    def besides(self, kind: type[msgspec.Struct], given: Iterable[str]) -> dict[str, str]:
+        """Return the values of settings that have neither of their names among those given."""
+        known = {attribute_of(kind, name) for name in given}
+        return {
+            name: value
+            for name, value in self.values.items()
+            if attribute_of(kind, name) not in known
+        }
+
+
+def read_changed(directory: Directory, kind: type[msgspec.Struct]) -> ChangedSettings:
+    """Return the settings that were changed while a broker ran on a store.
+
+    A line may have the name of `broker.conf` or the attribute's; the last line of a setting counts.
+
+    Args:
+        kind: of the settings that are looked for.
 
     Raises:
         StoreError: the file cannot be read.
     """
-    data = read_file(directory, PATH)
-    return {} if data is None else parse_properties(data.decode("utf-8", "replace"))
+    text = (read_file(directory, PATH) or b"").decode("utf-8", "replace")
+    found, ignored = ChangedSettings({}, []), set[str]()
+    for line in text.splitlines():
+        for name, value in parse_properties(line).items():
+            attribute = attribute_of(kind, name)
+            if attribute is None or effects(kind).get(attribute) is not Effect.NOW:
+                ignored.add(name)
+            else:
+                found.values[encoded_name(kind, attribute)] = value
+    return found._replace(ignored=sorted(ignored))
 
 
 def edited(text: str, kind: type[msgspec.Struct], values: Mapping[str, str]) -> str:
     """Return lines of `name=value` with other values for some settings.
 
-    A setting that has lines gets its value in each of them, as the last one counts. One that has
-    none is added at the end.
+    A setting that has lines gets its value in each of them, as the last one counts. A setting
+    without a line is appended.
     """
     missing = {attribute_of(kind, name): name for name in values}
     names = dict(missing)
