@@ -368,28 +368,36 @@ class OwnedStore:
     def removal(self, topic: str) -> Generator[None, None, PendingCheckpoint]:
         """Do what `remove_topic` does a file at a time: thousands of queues take seconds.
 
-        Whoever runs it sees to it that nobody puts messages to the topic meanwhile: those may be
-        removed, too, or not.
+        Messages that are put to the topic meanwhile may be removed, too, or be there afterwards.
 
         Raises:
             SyncError: as `remove_topic`.
             DiskError: as `remove_topic`.
         """
-        self.tick()
-        try:
-            for queue_id in self.queues.removal(topic):
-                if queue_id is not None:
-                    self.reads.forget()
-                    self.offsets.remove(topic, queue_id)
-                yield
-        except SyncError as error:
-            self.fail(error)
-            raise
         consumer_offsets = self.config.consumer_offsets
         for group in consumer_offsets.groups_of(topic):
             consumer_offsets.remove(group, topic)
             yield
+        self.tick()
+        try:
+            for removed in self.queues.removal(topic):
+                if removed is not None:
+                    self.reads.forget()
+                    self._start_anew(topic, *removed)
+                yield
+        except SyncError as error:
+            self.fail(error)
+            raise
         return self._pending_checkpoint()
+
+    def _start_anew(self, topic: str, queue_id: int, end: int) -> None:
+        """Let a queue whose files are gone start at 0 again, if nothing of it is still to come.
+
+        A message in the log that is not dispatched yet has its queue offset already: the queue goes
+        on behind it, or those that come next would get offsets that are taken, and no entry.
+        """
+        if self.offsets.next(topic, queue_id) <= end:
+            self.offsets.remove(topic, queue_id)
 
     def _complete(self, job: Job) -> None:
         self.fork_guard.check()
