@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
+
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
-from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.ordered import Ordered, check_attempt_id
 from mqlake.broker.pop.reading import Reading
 from mqlake.broker.pop.rounds import Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
@@ -49,6 +51,7 @@ class Notifications:
     def notify(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer whether there is something to pop, once there is."""
         header = request.header(NotificationHeader)
+        check_attempt_id(header.attempt_id)
         topic = self._check_topic(header.topic, header.consumer_group, header.queue_id, peer)
         round_ = self._round(header, topic)
         job = self._notify(peer, request, header, round_)
@@ -108,7 +111,10 @@ class _WaitingNotification:
         self, family: Notifications, peer: Peer, request: Command, header: NotificationHeader
     ) -> None:
         self.peer, self._family = peer, family
-        self._request, self._header = request, header
+        self._request = request
+        # What the header has besides is not kept while the request waits.
+        is_needed = header.attempt_id is None or bool(header.order)
+        self._header = header if is_needed else msgspec.structs.replace(header, attempt_id=None)
 
     def try_again(self) -> Job[bool]:
         has_message = yield from self._family.has_message(self._header)

@@ -12,11 +12,15 @@ from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.kept_table import KeptTable, Members
 from mqlake.formats.config import ConsumerOrderInfos
 from mqlake.formats.config.consumer_order_info import OrderInfo
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.receipts import PopInfo
 from mqlake.remoting.slices import Job
 
 _FORGET_AFTER = 24 * 60 * 60 * 1000
 _SEPARATOR = "@"
+_LONGEST_ATTEMPT_ID = 255
+"""Characters of an attempt id; those of clients are UUIDs."""
 
 
 @dataclass(slots=True)
@@ -139,6 +143,20 @@ class Ordered:
                 queues[key.queue_id] = msgspec.to_builtins(_kept(found))
             yield
         return {"table": table}
+
+
+def check_attempt_id(attempt_id: str | None) -> None:
+    """Refuse an attempt id that is too long to be kept.
+
+    Raises:
+        RemotingError: it is.
+    """
+    if attempt_id is not None and len(attempt_id) > _LONGEST_ATTEMPT_ID:
+        reason = (
+            f"the attemptId has {len(attempt_id)} characters, and {_LONGEST_ATTEMPT_ID} are"
+            " allowed; use a UUID"
+        )
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
 
 
 def _loaded(info: OrderInfo) -> _InHand:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
+
 from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice, is_costly
 from mqlake.broker.parts import Parts
+from mqlake.broker.pop.ordered import check_attempt_id
 from mqlake.broker.pop.reading import Reading, Taken, Wanted
 from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
@@ -154,6 +157,7 @@ class PopRequests:
             raise RemotingError(_FORBIDDEN, f"{who} is forbidden")
         if header.max_msg_nums > _MOST_MESSAGES:
             raise RemotingError(_INVALID, f"{who}'s num is greater than {_MOST_MESSAGES}")
+        check_attempt_id(header.attempt_id)
         if not settings.timer_wheel_enable:
             reason = f"{who} is forbidden because timerWheelEnable is false"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
@@ -232,10 +236,19 @@ class _WaitingPop:
         self, family: PopRequests, peer: Peer, request: Command, header: PopHeader
     ) -> None:
         self.peer, self._family = peer, family
-        self._request, self._header = request, header
+        self._request, self._header = request, _bare(header)
 
     def try_again(self) -> Job[bool]:
         return self._family.try_again(self.peer, self._request, self._header)
 
     def give_up(self) -> None:
         self._family.give_up(self.peer, self._request, self._header)
+
+
+def _bare(header: PopHeader) -> PopHeader:
+    """Return what a request that waits needs of its header."""
+    return msgspec.structs.replace(
+        header,
+        attempt_id=header.attempt_id if header.order else None,
+        exp_type=header.exp_type if header.exp else None,
+    )
