@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.broker.admin.offsets import OffsetAdmin
 from mqlake.broker.topics import MOST_QUEUES
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
@@ -17,10 +18,18 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.pop import RequestMode
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.headers.admin import ConsumerConnectionsHeader, ConsumeStatsHeader
+from mqlake.protocol.command import request
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import (
+    CloneOffsetHeader,
+    ConsumerConnectionsHeader,
+    ConsumeStatsHeader,
+    ResetOffsetHeader,
+)
 from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from mqlake.protocol.headers.pop import AckHeader
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
+from mqlake.remoting.slices import Job
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.pop import popping
@@ -189,6 +198,45 @@ def fill_offsets(offsets: ConsumerOffsetTable) -> None:
     """Commit so many that there are a thousand."""
     for queue_id in range(1000 - len(offsets)):
         offsets.commit("full", "Full", queue_id, 1)
+
+
+def test_offsets_that_are_reset_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reset = ResetOffsetHeader(topic="T", group="g", timestamp=-1)
+    copied = RequestCode.CLONE_GROUP_OFFSET
+
+    async def main() -> None:
+        async with running(tmp_path, maxConsumerOffsetNums=1000) as broker:
+            fields = wanted("T", read_queue_nums=8, write_queue_nums=8)
+            await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+            await done(broker, GROUP, body=encode_body(SubscriptionGroup(group_name="g")))
+            offsets = broker.parts.store.core.config.consumer_offsets
+            for queue_id in range(8):
+                offsets.commit("g", "T", queue_id, 5)
+                offsets.commit("h", "T", queue_id, 1)
+
+            # Room is looked for again before each offset: others may have taken it meanwhile.
+            jobs: list[Job[object]] = []
+            monkeypatch.setattr(broker.parts.slices, "serve", lambda _, job, **__: jobs.append(job))
+            (peer,) = broker.broker.peers
+            routes = {route.code: route for route in OffsetAdmin(broker.parts).routes()}
+            to_other = CloneOffsetHeader(src_group="g", dest_group="other", topic="T")
+            routes[copied].handler(peer, request(copied, to_other))
+            (job,) = jobs
+            next(job)
+            fill_offsets(offsets)
+            with pytest.raises(RemotingError, match="maxConsumerOffsetNums"):
+                next(job)
+            monkeypatch.undo()
+
+            await refused(broker, copied, to_other, match="maxConsumerOffsetNums")
+            to_one_that_is_there = CloneOffsetHeader(src_group="g", dest_group="h", topic="T")
+            await done(broker, copied, to_one_that_is_there)
+            assert offsets.query_topic("h", "T") == dict.fromkeys(range(8), 5)
+            await done(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset)
+            assert offsets.query_topic("g", "T") == dict.fromkeys(range(8), 0)
+            assert len(offsets) == 1000
+
+    asyncio.run(main())
 
 
 def test_offsets_of_pops(tmp_path: Path) -> None:

@@ -30,14 +30,34 @@ def test_each_code_has_one_route_and_each_route_a_permission(tmp_path: Path) -> 
         assert [route.code for route in routes if route.permission is None] == []
 
 
+def test_one_of_several_permissions_is_enough_where_it_is_upstream(tmp_path: Path) -> None:
+    """Upstream: `DefaultAuthorizationContextBuilder`."""
+    publish, subscribe, read = Permission.PUBLISH, Permission.SUBSCRIBE, Permission.READ
+    found = {
+        RequestCode(route.code): route.permission
+        for route in (*routes_of(tmp_path), *NameServer().routes)
+        if route.permission is not None and len(route.permission) > 1
+    }
+    assert found == {
+        RequestCode.GET_ROUTEINFO_BY_TOPIC: publish | subscribe | read,
+        RequestCode.HEART_BEAT: publish | subscribe,
+        RequestCode.UNREGISTER_CLIENT: publish | subscribe,
+        RequestCode.CHECK_CLIENT_CONFIG: publish | subscribe,
+        RequestCode.QUERY_MESSAGE: subscribe | read,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP: subscribe | read,
+        RequestCode.QUERY_CONSUMER_OFFSET: subscribe | read,
+        RequestCode.UPDATE_CONSUMER_OFFSET: subscribe | Permission.UPDATE,
+    }
+
+
 def test_who_may_only_read_changes_nothing(tmp_path: Path) -> None:
     """Names of codes say what they do; a new one is to be looked at here."""
-    reading = {Permission.READ, Permission.LIST}
+    reading = Permission.READ | Permission.LIST
     changing = ("UPDATE", "CREATE", "DELETE", "PUT", "SET", "REMOVE", "CLEAN", "RESET", "SEND")
     names = {
         RequestCode(route.code).name
         for route in (*routes_of(tmp_path), *NameServer().routes)
-        if route.permission in reading
+        if route.permission is not None and route.permission & reading
     }
     assert {name for name in names if name.startswith(changing)} == set()
     assert {name for name in names if not name.startswith(("GET", "QUERY", "VIEW", "SEARCH"))} == {

@@ -20,9 +20,11 @@ from mqlake.programs.ports import free_port
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.namesrv import RegisterBrokerHeader
-from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 TOPICS = {name: Topic(name, 4, 4) for name in ("orders", "returns")}
 BODY = encode_body(RegisterBody(TopicConfigs(TOPICS, DataVersion(3, 0, 9))))
@@ -75,6 +77,24 @@ def test_a_route_is_asked_of_all_until_one_knows_it() -> None:
             assert await cluster.route_known("payments") is None
 
     asyncio.run(run())
+
+
+def test_a_name_server_that_says_nothing_is_not_waited_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timeouts: list[float] = []
+
+    def say_nothing(_client: RemotingClient, address: str, _asked: Command, limit: float) -> None:
+        timeouts.append(limit)
+        raise RequestTimeoutError(f"{address}: no answer within {limit} s")
+
+    async def run() -> None:
+        monkeypatch.setattr(RemotingClient, "call", say_nothing)
+        async with Cluster("127.0.0.1:1;127.0.0.1:2") as cluster:
+            assert await cluster.route_known("orders") is None
+
+    asyncio.run(run())
+    assert timeouts == [3.0, 3.0]
 
 
 def test_nobody_answers() -> None:

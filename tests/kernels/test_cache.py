@@ -50,12 +50,15 @@ def test_only_long_unused_caches_are_removed(
     made = [cache.cache_directory([name]) for name in ("old", "in use", "younger")]
     old, used, younger = (path for path in made if path is not None)
     now = time.time()
-    for path, days in ((old, 31), (used, 31), (younger, 29)):
+    others = [tmp_path / f"kernels-{rest}" for rest in ("of-mine", "a" * 15, "a" * 17, "A" * 16)]
+    for path in others:
+        path.mkdir(mode=0o700)
+    for path, days in ((old, 31), (used, 31), (younger, 29), *((path, 31) for path in others)):
         os.utime(path, (now - days * 86_400,) * 2)
     assert cache.cache_directory(["in use"]) == used
     assert old.exists()
     new = cache.cache_directory(["new"])
-    assert {*tmp_path.iterdir()} == {used, younger, new}
+    assert {*tmp_path.iterdir()} == {used, younger, new, *others}
 
 
 def test_cache_goes_where_it_can_be_written(

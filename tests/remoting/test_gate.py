@@ -72,7 +72,7 @@ async def serving(
 
 
 def only_readers(_: Peer, asked: Command, route: Route) -> None:
-    if route.permission is not Permission.READ:
+    if route.permission is None or Permission.READ not in route.permission:
         raise RemotingError(REFUSED, f"{asked.fields.get('AccessKey')} may only read")
 
 
@@ -84,7 +84,7 @@ def test_what_a_check_refuses_reaches_no_handler(
     """It sees all fields that came, also those that the request's type does not know."""
     routes = [
         Route(SEND, echo, Permission.PUBLISH, typed),
-        Route(READ, echo, Permission.READ, typed),
+        Route(READ, echo, Permission.SUBSCRIBE | Permission.READ, typed),
     ]
 
     async def run() -> None:

@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 MASTER = 0
 TIMEOUT = 10.0
 """Seconds that a server has for an answer."""
+_ROUTE_TIMEOUT = 3.0
+"""Seconds that each name server has to say where a topic is, if all are asked."""
 
 
 class Broker:
@@ -59,15 +61,23 @@ class Cluster:
         await self.client.close()
 
     async def ask(
-        self, address: str, code: RequestCode, header: Header | None = None, body: Body = b""
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: Body = b"",
+        seconds: float = TIMEOUT,
     ) -> Command:
         """Return what one server answers.
+
+        Args:
+            seconds: how long it has for the answer.
 
         Raises:
             RemotingError: it refuses; code and remark are its own.
             ConnectionFailedError, RequestTimeoutError: it does not answer.
         """
-        return await self.client.call(address, request(code, header, body), TIMEOUT)
+        return await self.client.call(address, request(code, header, body), seconds)
 
     async def request(
         self, address: str, code: RequestCode, header: Header | None = None, body: Body = b""
@@ -144,9 +154,8 @@ class Cluster:
         """Return where a topic's queues are, says the first name server that knows it, if any."""
         for address in self.name_servers:
             try:
-                answer = await self.ask(
-                    address, RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
-                )
+                code, header = RequestCode.GET_ROUTEINFO_BY_TOPIC, _route_of(topic)
+                answer = await self.ask(address, code, header, seconds=_ROUTE_TIMEOUT)
                 return decode_answer(TopicRouteData, answer.body)
             except MqlakeError as error:
                 _log.debug("name server %s: no route of %s: %s", address, topic, error)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import stat
 import tempfile
@@ -37,6 +38,9 @@ _SHARED = (
 _UNUSED_FOR = 30 * 86_400
 """Seconds after which a directory that no process has used is removed when another one is made."""
 _DAY = 86_400
+_HASH = 16
+"""Hexadecimal digits of the hash in a directory's name."""
+_OURS = re.compile(rf"kernels-[0-9a-f]{{{_HASH}}}")
 
 
 def cache_directory(parts: Iterable[str], package: Path = PACKAGE) -> Path | None:
@@ -69,7 +73,7 @@ def fingerprint(parts: Iterable[str], package: Path = PACKAGE) -> str:
         for path in sorted(package.glob(pattern)):
             name = path.relative_to(package).as_posix()
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return f"kernels-{digest.hexdigest()[:16]}"
+    return f"kernels-{digest.hexdigest()[:_HASH]}"
 
 
 def _note_use(directory: Path) -> None:
@@ -83,7 +87,9 @@ def _prune(root: Path) -> None:
     """Remove what kernels of other sources left."""
     oldest = time.time() - _UNUSED_FOR
     with suppress(OSError):
-        for directory in root.glob("kernels-*"):
+        for directory in root.iterdir():
+            if not _OURS.fullmatch(directory.name):
+                continue
             if directory.stat().st_mtime < oldest and not _is_open_to_others(directory):
                 shutil.rmtree(directory, ignore_errors=True)
 

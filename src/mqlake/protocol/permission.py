@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Flag, auto
 
 
-class Permission(Enum):
-    """What a request does to the topic, the group or the cluster that it names."""
+class Permission(Flag):
+    """What a request does to the topic, the group or the cluster that it names.
 
-    PUBLISH = "publish"
-    SUBSCRIBE = "subscribe"
-    PUBLISH_OR_SUBSCRIBE = "publish or subscribe"
-    READ = "read"
-    LIST = "list"
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
+    Several, as in `PUBLISH | SUBSCRIBE`: whoever is allowed to do one of them may ask.
+    """
+
+    PUBLISH = auto()
+    SUBSCRIBE = auto()
+    READ = auto()
+    LIST = auto()
+    CREATE = auto()
+    UPDATE = auto()
+    DELETE = auto()

@@ -30,7 +30,8 @@ class Route:
     """How requests of one code are served.
 
     Attributes:
-        permission: what who asks must be allowed to do; None for what servers ask of clients.
+        permission: what who asks must be allowed to do, one of several; None for what servers ask
+            of clients.
         header: decoded together with the frame. This is faster where a handler asks for just this
             type.
         run: serves many frames with binary headers at once.

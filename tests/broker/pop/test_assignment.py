@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqlake.broker.pop import assignment
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.pop import AssignmentQuery, Assignments, RequestMode
+from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.strategies import STRATEGIES, share
@@ -43,8 +45,10 @@ def test_shared_to_pop(others: int, clients: int, ids: list[int]) -> None:
     assert list(dict.fromkeys(queue.queue_id for queue in found)) == ids
 
 
-async def ask(broker: Running, client: str, **fields: str) -> list[tuple[int, str]] | None:
-    query = AssignmentQuery(TOPIC, GROUP, client, **fields)
+async def ask(
+    broker: Running, client: str, topic: str = TOPIC, **fields: str
+) -> list[tuple[int, str]] | None:
+    query = AssignmentQuery(topic, GROUP, client, **fields)
     answer = await broker.ask(RequestCode.QUERY_ASSIGNMENT, None, encode_body(query))
     assert answer.code == ResponseCode.SUCCESS
     found = decode_body(Assignments, answer.body).message_queue_assignments
@@ -99,5 +103,46 @@ def test_modes_that_are_refused(tmp_path: Path, topic: str, code: ResponseCode) 
             body = encode_body(RequestMode(topic, GROUP, "POP"))
             answer = await broker.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, None, body)
             assert answer.code == code
+
+    asyncio.run(run())
+
+
+def watch_routes(broker: Running, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the topics that name servers are asked for."""
+    asked: list[str] = []
+
+    async def route(topic: str) -> TopicRouteData | None:
+        asked.append(topic)
+        await asyncio.sleep(0)
+        return None
+
+    monkeypatch.setattr(broker.parts.names, "route", route)
+    return asked
+
+
+@pytest.mark.parametrize("topic", ["T" * 300_000, "no topic\n", " "])
+def test_name_servers_are_not_asked_for_what_is_no_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            asked = watch_routes(broker, monkeypatch)
+            assert await ask(broker, "one", topic) is None
+            assert not asked
+
+    asyncio.run(run())
+
+
+def test_routes_that_are_remembered_are_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            monkeypatch.setattr(assignment, "_MOST_KNOWN", 3)
+            asked = watch_routes(broker, monkeypatch)
+            for name in ("a", "b", "c", "a", "d", "c", "b", "a"):
+                await ask(broker, "one", name)
+            # The fourth topic put the first one out, not those that came later.
+            assert asked == ["a", "b", "c", "d", "a"]
 
     asyncio.run(run())

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from mqlake.protocol.codes import RequestCode
+import pytest
+
+from mqlake.broker.pop.waiting import Waiting, Waits
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.pop import (
     NotificationAnswerHeader,
@@ -13,19 +16,23 @@ from mqlake.protocol.headers.pop import (
     PollingInfoAnswerHeader,
     PollingInfoHeader,
 )
+from tests.broker.pop import popping
 from tests.broker.pop.popping import GROUP, TOPIC, pop, send
 from tests.broker.running import Running, running
 
 
-async def has_message(broker: Running, poll_time: int = 0, **fields: object) -> bool:
-    header = NotificationHeader(
+def notification(poll_time: int = 0, **fields: object) -> NotificationHeader:
+    return NotificationHeader(
         consumer_group=GROUP,
         topic=TOPIC,
         queue_id=-1,
         poll_time=poll_time,
         **fields,  # pyright: ignore[reportArgumentType]
     )
-    asked = request(RequestCode.NOTIFICATION, header)
+
+
+async def has_message(broker: Running, poll_time: int = 0, **fields: object) -> bool:
+    asked = request(RequestCode.NOTIFICATION, notification(poll_time, **fields))
     answer = await broker.client.request(broker.address, asked, timeout=20)
     return answer.header(NotificationAnswerHeader).has_msg
 
@@ -55,5 +62,46 @@ def test_told_when_there_is_nothing(tmp_path: Path) -> None:
             await send(broker, "a")
             await pop(broker)
             assert not await has_message(broker, poll_time=200)
+
+    asyncio.run(run())
+
+
+def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            long = notification(attempt_id="x" * 256)
+            answer = await broker.ask(RequestCode.NOTIFICATION, long)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            assert "attemptId has 256 characters, and 255 are allowed" in str(answer.remark)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("order", "kept"), [(True, "attempt"), (False, None)])
+def test_what_waits_keeps_what_it_needs_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, order: bool, kept: str | None
+) -> None:
+    waiting: list[Waits] = []
+    add = Waiting.add
+
+    def watch(self: Waiting, topic: str, group: str, queue_id: int, what: Waits, ms: int) -> None:
+        waiting.append(what)
+        add(self, topic, group, queue_id, what, ms)
+
+    async def run() -> None:
+        monkeypatch.setattr(Waiting, "add", watch)
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            await pop(broker)
+            fields: dict[str, object] = {"poll_time": 100, "order": order, "attempt_id": "attempt"}
+            await pop(broker, order=True)
+            assert not await has_message(broker, **fields)  # pyright: ignore[reportArgumentType]
+            await broker.ask(RequestCode.POP_MESSAGE, popping.header(exp_type="type", **fields))
+            assert len(waiting) == 2
+            for each in waiting:
+                held = vars(each)["_header"]
+                assert held.attempt_id == kept
+                assert getattr(held, "exp_type", None) is None
 
     asyncio.run(run())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.pop import AckHeader, ChangeInvisibleTimeAnswerHeader
-from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, change, pop, send
+from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, change, header, pop, send
 from tests.broker.running import Running, running
 
 
@@ -58,6 +58,22 @@ def test_the_same_attempt_gets_the_same(tmp_path: Path) -> None:
             again = await pop(broker, order=True, attempt_id="x", max_msg_nums=1)
             assert [each.body for each in first + again] == ["a", "a"]
             assert again[0].times == 0
+
+    asyncio.run(run())
+
+
+def test_an_attempt_id_that_is_too_long(tmp_path: Path) -> None:
+    """It would be kept, in memory and in a file."""
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            for order in (True, False):
+                long = header(order=order, attempt_id="x" * 256)
+                answer = await broker.ask(RequestCode.POP_MESSAGE, long)
+                assert answer.code == ResponseCode.INVALID_PARAMETER
+                assert "attemptId has 256 characters, and 255 are allowed" in str(answer.remark)
+            assert len(await pop(broker, order=True, attempt_id="x" * 255)) == 1
 
     asyncio.run(run())
 

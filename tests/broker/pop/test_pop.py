@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from mqlake.broker.pop.check_points import Key
+from mqlake.broker.pop.keeper import Keeper
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -223,6 +225,46 @@ def test_acknowledged_in_a_batch(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.NO_MESSAGE
 
     run(test())
+
+
+def test_one_entry_of_a_batch_acknowledges_one_pop_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[list[int]] = []
+
+    def keep(_keeper: Keeper, _key: Key, offsets: list[int], _due: int, _queue_id: int) -> None:
+        kept.append(offsets)
+
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, *map(str, range(100)))
+            monkeypatch.setattr(Keeper, "put_ack", keep)
+            sets = (b"\xff" * 8192, b"\0" * 8 + b"\x11\x80", b"\0" * 8192)
+            acks = [BatchAck(GROUP, TOPIC, 0, 0, 0, 1, 2, "0", bits) for bits in sets]
+            body = encode_body(BatchAcks("broker-a", acks))
+            answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, body)
+            assert answer.code == ResponseCode.SUCCESS
+            assert kept == [[*range(64)], [64, 68, 79]]
+
+    run(test())
+
+
+def test_an_acknowledgement_that_is_not_kept_is_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, *map(str, range(100)))
+            ack = BatchAck("g" * 300_000, TOPIC, 0, 0, 0, 1, 2, "0", b"\xff" * 8192)
+            body = encode_body(BatchAcks("broker-a", [ack]))
+            answer = await broker.ask(RequestCode.BATCH_ACK_MESSAGE, None, body)
+            assert answer.code == ResponseCode.SUCCESS
+
+    run(test())
+    lines = [line for line in caplog.messages if "acknowledgement" in line]
+    assert len(lines) == 1
+    assert "64 messages from offset 0 on" in lines[0]
+    assert max(map(len, caplog.messages)) < 1000
 
 
 def test_waits_for_a_message(tmp_path: Path) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from mqlake.broker.pop.rounds import Rounds
+from mqlake.broker.pop.waiting import Waiting
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.slices import Job
 from tests.broker.admin.asking import done, wanted
 from tests.broker.pop.popping import TOPIC, acknowledge, bodies, header, pop, send
 from tests.broker.running import Running, running, to
 from tests.broker.slow_reader import SlowReader
+from tests.remoting.serving import until
 
 GROUPS = [f"group-{number}" for number in range(40)]
 BODY = bytes(250_000)
@@ -92,5 +99,57 @@ def test_the_time_of_a_pop_is_up_while_it_is_looked_for(tmp_path: Path) -> None:
                 await send(broker, "b", queue_id=number, properties="TAGS\1other\2")
             assert await asyncio.gather(*waiting) == [[]] * 20
             assert not any(peer.in_flight for peer in broker.broker.peers)
+
+    asyncio.run(run())
+
+
+class Waits:
+    """A request that waits for anything, and is answered when it is looked at."""
+
+    def __init__(self, peer: Peer, seen: list[str], name: str) -> None:
+        self.peer, self._seen, self._name = peer, seen, name
+
+    def try_again(self) -> Job[bool]:
+        self._seen.append(self._name)
+        yield
+        return True
+
+    def give_up(self) -> None:
+        raise AssertionError("its time was not up")
+
+
+def test_an_arrival_costs_the_dispatcher_the_same_however_many_groups_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[str] = []
+    are_short = Rounds.are_short
+
+    def watch(self: Rounds, name: str) -> bool:
+        looked_at.append(name)
+        return are_short(self, name)
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            await send(broker, "a")
+            (peer,) = broker.broker.peers
+            waiting, seen = Waiting(broker.parts, Rounds(broker.parts)), list[str]()
+            names = [f"g{number}" for number in range(3000)]
+            for number, name in enumerate(names):
+                waits = Waits(peer, seen, name)
+                waiting.add(TOPIC, name, (-1, 0, 1)[number % 3], waits, 60_000)
+            monkeypatch.setattr(Rounds, "are_short", watch)
+            news = waiting.news
+            broker.parts.store.core.reads.arrivals(TOPIC, 0, 1)
+            assert waiting.news != news, "who begins to wait now looks again"
+            assert looked_at == seen == []
+            await until(lambda: len(seen) == 2000)
+            # Whoever comes while the others are woken misses nothing that comes then.
+            broker.parts.store.core.reads.arrivals(TOPIC, 1, 1)
+            await asyncio.sleep(0)
+            waiting.add(TOPIC, "late", 1, Waits(peer, seen, "late"), 60_000)
+            broker.parts.store.core.reads.arrivals(TOPIC, 1, 2)
+            await until(lambda: len(seen) == 3001)
+            assert sorted(seen) == sorted([*names, "late"])
+            assert not waiting.count(TOPIC, "g0", -1)
 
     asyncio.run(run())

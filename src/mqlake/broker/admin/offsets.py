@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from mqlake.broker.offsets.room import check_offsets
@@ -68,9 +68,10 @@ class OffsetAdmin:
         for each in queues:
             targets.append(self._target(header, each))
             yield
-        check_offsets(self._parts, header.group, header.topic, len(queues))
+        self._check_all(header.group, header.topic, queues)
         broker, pairs = self._parts.settings.broker_name, list[bytes]()
         for each, at in zip(queues, targets, strict=True):
+            self._check_one(header.group, header.topic, each)
             self._offsets.reset(header.group, header.topic, each, at)
             pairs.append(encode_queue(MessageQueue(header.topic, broker, each), at))
             yield
@@ -100,11 +101,23 @@ class OffsetAdmin:
             if topic not in self._parts.topics or not is_read:
                 continue
             found = self._offsets.query_topic(header.src_group, topic)
-            check_offsets(self._parts, header.dest_group, topic, len(found))
+            self._check_all(header.dest_group, topic, found)
             for queue_id, offset in found.items():
+                self._check_one(header.dest_group, topic, queue_id)
                 self._offsets.commit(header.dest_group, topic, queue_id, offset)
                 yield
         return response(request)
+
+    def _check_all(self, group: str, topic: str, queue_ids: Iterable[int]) -> None:
+        """Refuse offsets for which there is no room, before any of them is set."""
+        known = self._offsets.query_topic(group, topic)
+        if more := sum(queue_id not in known for queue_id in queue_ids):
+            check_offsets(self._parts, group, topic, more)
+
+    def _check_one(self, group: str, topic: str, queue_id: int) -> None:
+        """Look again: others have been served meanwhile."""
+        if not self._offsets.has(group, topic, queue_id):
+            check_offsets(self._parts, group, topic)
 
     def _correction(self, peer: Peer, request: Command) -> Later:
         return self._parts.slices.serve(peer, self._corrections(request))

@@ -36,6 +36,8 @@ from mqlake.remoting.slices import Job
 _LONGEST_ID = 1024
 _LONGEST_GROUP = 255
 """Characters of a producer group's name, as RocketMQ's clients check it."""
+_CLIENTS = Permission.PUBLISH | Permission.SUBSCRIBE
+_READERS = Permission.SUBSCRIBE | Permission.READ
 
 _log = logging.getLogger(__name__)
 
@@ -49,12 +51,10 @@ class ClientRequests:
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
         return (
-            Route(RequestCode.HEART_BEAT, self._heartbeat, Permission.PUBLISH_OR_SUBSCRIBE),
-            Route(RequestCode.UNREGISTER_CLIENT, self._unregister, Permission.PUBLISH_OR_SUBSCRIBE),
-            Route(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self._consumer_ids, Permission.SUBSCRIBE),
-            Route(
-                RequestCode.CHECK_CLIENT_CONFIG, self._check_client, Permission.PUBLISH_OR_SUBSCRIBE
-            ),
+            Route(RequestCode.HEART_BEAT, self._heartbeat, _CLIENTS),
+            Route(RequestCode.UNREGISTER_CLIENT, self._unregister, _CLIENTS),
+            Route(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self._consumer_ids, _READERS),
+            Route(RequestCode.CHECK_CLIENT_CONFIG, self._check_client, _CLIENTS),
         )
 
     def _heartbeat(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:

@@ -46,8 +46,16 @@ class OffsetRequests:
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
         return (
-            Route(RequestCode.QUERY_CONSUMER_OFFSET, self._query, Permission.READ),
-            Route(RequestCode.UPDATE_CONSUMER_OFFSET, self._update, Permission.SUBSCRIBE),
+            Route(
+                RequestCode.QUERY_CONSUMER_OFFSET,
+                self._query,
+                Permission.SUBSCRIBE | Permission.READ,
+            ),
+            Route(
+                RequestCode.UPDATE_CONSUMER_OFFSET,
+                self._update,
+                Permission.SUBSCRIBE | Permission.UPDATE,
+            ),
             Route(RequestCode.GET_MAX_OFFSET, self._max, Permission.READ),
             Route(RequestCode.GET_MIN_OFFSET, self._min, Permission.READ),
             Route(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self._search, Permission.READ),

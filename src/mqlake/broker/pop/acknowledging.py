@@ -5,13 +5,13 @@ Upstream: `AckMessageProcessor`, `ChangeInvisibleTimeProcessor`.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
-from mqlake.broker.pop.check_points import CheckPoint, Key
+from mqlake.broker.pop.check_points import MOST_MESSAGES, CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
 from mqlake.broker.pop.keeper import Keeper
 from mqlake.broker.pop.ordered import Ordered
@@ -31,6 +31,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.slices import Job
 
 _MOST_BITS = 1 << 16
+"""Bits of an entry that are looked at: a pop with a filter passes over messages."""
 _NO_MESSAGE = ResponseCode.NO_MESSAGE
 _ILLEGAL = ResponseCode.MESSAGE_ILLEGAL
 
@@ -96,9 +97,7 @@ class Acknowledging:
         if topic not in self._parts.topics:
             return
         low, high = self._core.reads.queue(topic, ack.queue_id)
-        bits = int.from_bytes(ack.bits[: _MOST_BITS // 8], "little")
-        numbers = (number for number in range(bits.bit_length()) if bits >> number & 1)
-        offsets = [ack.start_offset + number for number in numbers]
+        offsets = [ack.start_offset + number for number in _first_bits(ack.bits)]
         offsets = [offset for offset in offsets if low <= offset <= high]
         key = QueueKey(topic, ack.consumer_group, ack.queue_id)
         if receipt.is_ordered:
@@ -224,3 +223,17 @@ class Acknowledging:
             )
             raise RemotingError(_ILLEGAL, reason)
         return QueueKey(header.topic, header.consumer_group, header.queue_id)
+
+
+def _first_bits(data: bytes) -> Iterator[int]:
+    """Yield which bits are set, the lowest ones, as many as a pop has messages at most.
+
+    Upstream goes through all; those of no message of the pop change nothing there either.
+    """
+    bits = int.from_bytes(data[: _MOST_BITS // 8], "little")
+    for _ in range(MOST_MESSAGES):
+        if not bits:
+            return
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

@@ -23,7 +23,7 @@ from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.naming import RETRY_PREFIX
+from mqlake.protocol.naming import RETRY_PREFIX, topic_fault
 from mqlake.protocol.strategies import STRATEGIES, share
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer
@@ -34,6 +34,8 @@ PULL = "PULL"
 
 _KNOWN_FOR = 10.0
 """Seconds after which a name server is asked again."""
+_MOST_KNOWN = 1000
+"""Routes that are kept; the oldest one goes first."""
 
 
 class AssignmentRequests:
@@ -152,17 +154,30 @@ class _Routes:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._now = parts.store.core.clock.monotonic
+        # Until when each route is believed, in the order in which they were learned.
         self._known: dict[str, tuple[float, TopicRouteData | None]] = {}
 
     async def of(self, topic: str) -> TopicRouteData | None:
+        """Return a topic's route, None if no name server knows it or no topic can have the name."""
+        if topic_fault(topic) is not None:
+            # A name server closes the connection of a request that is too long: this broker's own.
+            return None
         until, route = self._known.get(topic, (0.0, None))
         if self._now() < until:
             return route
         route = await self._parts.names.route(topic)
-        now = self._now()
-        self._known = {name: known for name, known in self._known.items() if known[0] > now}
-        self._known[topic] = now + _KNOWN_FOR, route
+        self._keep(topic, route)
         return route
+
+    def _keep(self, topic: str, route: TopicRouteData | None) -> None:
+        now, known = self._now(), self._known
+        known.pop(topic, None)
+        while known:
+            oldest = next(iter(known))
+            if known[oldest][0] > now and len(known) < _MOST_KNOWN:
+                break
+            del known[oldest]
+        known[topic] = now + _KNOWN_FOR, route
 
 
 def _of_route(topic: str, route: TopicRouteData) -> list[MessageQueue]:

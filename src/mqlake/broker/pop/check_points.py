@@ -24,7 +24,8 @@ BEFORE_ACKS = 1000
 """So many milliseconds before the acknowledgements the check point leaves the timer."""
 
 _CHECK_POINT, _ACK, _BATCH_ACK = "ck", "ack", "bAck"
-_MOST = 64
+MOST_MESSAGES = 64
+"""Messages of a check point, so many bits it has for their acknowledgements."""
 
 
 class Key(NamedTuple):
@@ -71,7 +72,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
     @property
     def offsets(self) -> list[int]:
         """Return the queue offsets of the messages."""
-        distances = self.distances or range(max(0, min(self.count, _MOST)))
+        distances = self.distances or range(max(0, min(self.count, MOST_MESSAGES)))
         return [self.start_offset + distance for distance in distances]
 
     @property
@@ -82,7 +83,7 @@ class CheckPoint(msgspec.Struct, omit_defaults=True):
     def acknowledge(self, queue_offset: int) -> None:
         """Note that a message was consumed; nothing where it is none of these."""
         distance = queue_offset - self.start_offset
-        if not self.distances and 0 <= distance < min(self.count, _MOST):
+        if not self.distances and 0 <= distance < min(self.count, MOST_MESSAGES):
             self.bits |= 1 << distance
         elif distance in self.distances:
             self.bits |= 1 << self.distances.index(distance)
@@ -159,4 +160,4 @@ def read(record: Record) -> CheckPoint | Ack | None:
         found = decode_body(kind, record.body)
     except FormatError:
         return None
-    return None if isinstance(found, CheckPoint) and len(found.distances) > _MOST else found
+    return None if isinstance(found, CheckPoint) and len(found.distances) > MOST_MESSAGES else found

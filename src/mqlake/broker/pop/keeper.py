@@ -107,7 +107,15 @@ class Keeper:
         name = self._parts.settings.broker_name
         message = ack_message(key, offsets, name, due, self.topic, revive_queue_id)
         if not self._put(message).count:
-            _log.warning("an acknowledgement was not kept: %s, offsets %s", key, offsets)
+            _log.warning(
+                "%s, queue %d: group %.255s's acknowledgement of %d messages from offset %d on was"
+                " not kept; they come again",
+                key.topic,
+                key.queue_id,
+                key.group,
+                len(offsets),
+                offsets[0],
+            )
 
     def _put(self, message: Message) -> PutResult:
         (result,) = self._parts.store.append_many([message])

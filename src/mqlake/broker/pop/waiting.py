@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from mqlake.broker.parking import Parked, Parking
@@ -105,6 +105,9 @@ class Waiting:
         self._queues: dict[Turn, dict[int, dict[_Waiter, None]]] = {}
         self._listeners: dict[str, _Listener] = {}
         self._line, self._long_line = _Line(), _Line()
+        # Queues in which something has arrived, by topic, and nobody has been woken for yet.
+        self._arrived: dict[str, set[int]] = {}
+        self._is_waking = False
         self._wakes = 0
         self._to_wake: set[tuple[str, str, int]] = set()
         self._parking = Parking[_Waiter](parts.slices, self._over, self._remove)
@@ -140,13 +143,15 @@ class Waiting:
     def wake(self, topic: str, group: str, queue_id: int) -> None:
         """Let those try again soon that wait for a queue of a topic, or for all of them."""
         self._wakes += 1
-        if (topic, group) not in self._queues:
-            return
-        line = self._line if self._rounds.are_short(topic) else self._long_line
+        if (topic, group) in self._queues:
+            self._queue_up((topic, group), (queue_id,))
+
+    def _queue_up(self, turn: Turn, queue_ids: Iterable[int]) -> None:
+        line = self._line if self._rounds.are_short(turn[0]) else self._long_line
         if not line.is_served:
             line.is_served = True
             self._parts.slices.start(self._serve(line))
-        line.arrived.setdefault((topic, group), set()).add(queue_id)
+        line.arrived.setdefault(turn, set()).update(queue_ids)
 
     def wake_at(self, time: int, topic: str, group: str, queue_id: int) -> None:
         """Do so at a time (ms), unless that will be done already."""
@@ -165,17 +170,42 @@ class Waiting:
     def _listen(self, name: str) -> _Listener:
         listener = self._listeners.get(name)
         if listener is None:
-            listener = _Listener(lambda queue_id: self._tell(name, queue_id))
+            listener = _Listener(lambda queue_id: self._note(name, queue_id))
             self._listeners[name] = listener
             self._parts.store.core.reads.arrivals.listen(name, listener)
         return listener
 
-    def _tell(self, name: str, queue_id: int) -> None:
-        listener = self._listeners[name]
-        listener.turns = {turn for turn in listener.turns if turn in self._queues}
-        for topic, group in listener.turns:
-            # A message of the retry topic is for whoever waits, whatever for.
-            self.wake(topic, group, queue_id if name == topic else ALL_QUEUES)
+    def _note(self, name: str, queue_id: int) -> None:
+        """Note an arrival: very many groups may wait for it, and the dispatcher does not wait."""
+        self._wakes += 1
+        self._arrived.setdefault(name, set()).add(queue_id)
+        if not self._is_waking:
+            self._is_waking = True
+            self._parts.slices.start(self._wake_all())
+
+    def _wake_all(self) -> Job[None]:
+        try:
+            while self._arrived:
+                name = next(iter(self._arrived))
+                yield from self._wake_turns(name, self._arrived.pop(name))
+        finally:
+            self._is_waking = False
+
+    def _wake_turns(self, name: str, queue_ids: set[int]) -> Job[None]:
+        """Let those try again that wait for a topic; who begins to wait meanwhile sees the news."""
+        listener = self._listeners.get(name)
+        if listener is None:
+            return
+        for turn in list(listener.turns):
+            waiting = self._queues.get(turn)
+            if waiting is None:
+                listener.turns.discard(turn)
+            elif name != turn[0]:
+                # A message of the retry topic is for whoever waits, whatever for.
+                self._queue_up(turn, (ALL_QUEUES,))
+            else:
+                self._queue_up(turn, [each for each in waiting if each in queue_ids])
+            yield
         if not listener.turns:
             del self._listeners[name]
 
@@ -189,6 +219,7 @@ class Waiting:
                 wanted = set(waiting) if ALL_QUEUES in queue_ids else {ALL_QUEUES, *queue_ids}
                 for queue_id in sorted(wanted & set(waiting)):
                     yield from self._serve_queue(turn, queue_id)
+                yield
         finally:
             line.is_served = False
 

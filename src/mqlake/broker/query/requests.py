@@ -36,7 +36,7 @@ class QueryRequests:
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
         return (
-            Route(RequestCode.QUERY_MESSAGE, self._query, Permission.READ),
+            Route(RequestCode.QUERY_MESSAGE, self._query, Permission.SUBSCRIBE | Permission.READ),
             Route(RequestCode.VIEW_MESSAGE_BY_ID, self._view, Permission.READ),
         )
 

@@ -35,6 +35,7 @@ MAX_LENIENT: Final = 16_384
 """Longest body in bytes that may be other than strict JSON."""
 V4_9_4: Final = 401
 """The version from which on clients read integer keys in quotes."""
+_ANY_CLIENT: Final = Permission.PUBLISH | Permission.SUBSCRIBE | Permission.READ
 
 
 class TopicRequests:
@@ -48,7 +49,7 @@ class TopicRequests:
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
         return (
-            Route(RequestCode.GET_ROUTEINFO_BY_TOPIC, self._route, Permission.READ),
+            Route(RequestCode.GET_ROUTEINFO_BY_TOPIC, self._route, _ANY_CLIENT),
             Route(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, self._all, Permission.LIST),
             Route(RequestCode.GET_TOPICS_BY_CLUSTER, self._by_cluster, Permission.LIST),
             Route(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS, self._system, Permission.LIST),
