@@ -6,10 +6,10 @@ import pytest
 
 from mqlake.errors import DiskError
 from mqlake.formats.kafka.record_batch import NewRecord
-from mqlake.kafka.owned_partition import OwnedPartition
-from mqlake.kafka.partition import Partition
+from mqlake.kafka.log.partition import Partition
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify import verify_partition
+from mqlake.kafka.verify.partition import verify_partition
+from mqlake.kafka.write.owned_partition import OwnedPartition
 from tests.crash.faulty import Fault, FaultyDisk
 
 PATH = "orders-0"
