@@ -48,12 +48,16 @@ class Attacker:
         await self._writer.drain()
 
     async def answered(self, count: int | None = None) -> None:
-        """Wait until so many answers have come, one to each request without `count`."""
+        """Wait until so many answers have come, one to each request without `count`.
+
+        No request may have been answered twice.
+        """
         wanted = self._sent if count is None else count
         async with asyncio.timeout(3 * PATIENCE):
             while self.answers.total() < wanted:
                 assert not self._task.done(), "the connection was lost"
                 await asyncio.sleep(0.01)
+        assert max(self.answers.values(), default=0) <= 1, "a request was answered twice"
 
     async def settle(self) -> None:
         """Wait until all that was sent before has been read."""

@@ -24,8 +24,6 @@ TOPICS, GROUPS, OFFSETS = 49_000, 19_000, 499_000
 LISTS = (
     RequestCode.GET_ALL_TOPIC_CONFIG,
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-    RequestCode.GET_ALL_CONSUMER_OFFSET,
-    RequestCode.GET_ALL_DELAY_OFFSET,
     RequestCode.GET_ALL_PRODUCER_INFO,
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
@@ -64,6 +62,11 @@ def test_lists_of_everything(tmp_path: Path) -> None:
                         await one.send([stats])
                     for one in them:
                         await one.answered()
+                for one in them:
+                    codes = {ResponseCode.SUCCESS: 2 * len(LISTS), ResponseCode.SYSTEM_ERROR: 2}
+                    assert one.codes == codes, one.remarks
+                    (remark,) = one.remarks
+                    assert "maxAnswerEntries" in remark, "statistics of all offsets are too many"
 
         asyncio.run(main())
     attack.toll.check(memory=MEMORY)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mqlake.errors import StoreError
+from mqlake.storage.clock import SystemClock
 from mqlake.storage.local_owned import disk_errors
 
 _PAUSE = 0.01
@@ -31,9 +32,10 @@ def locked(path: Path, patience: float) -> Generator[None]:
         DiskError: the file cannot be opened.
         StoreError: somebody else held the lock all that time.
     """
-    give_up = time.monotonic() + patience
+    clock = SystemClock()
+    give_up = clock.monotonic() + patience
     while (descriptor := _try(path)) is None:
-        if time.monotonic() >= give_up:
+        if clock.monotonic() >= give_up:
             raise StoreError(f"{path}: another process has been changing this file; try again")
         time.sleep(_PAUSE)
     try:
