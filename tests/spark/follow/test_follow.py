@@ -30,7 +30,7 @@ from tests.spark.follow import killing, life
 from tests.spark.follow.tables import data_files, read
 from tests.spark.source.rows import as_recorded, in_order
 from tests.spark.source.truth import comparable, expected_rows
-from tests.store.test_derivation import copy_log
+from tests.store.log_copies import copy_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
