@@ -14,7 +14,7 @@ from mqlake.protocol.frames import encode
 from mqlake.protocol.json_header import MAX_LENIENT
 from tests.attacks.broker_process import attacked
 from tests.attacks.raw import answers, connections, push
-from tests.attacks.test_memory import send
+from tests.attacks.sending import send
 from tests.broker.pull.pulls import pull_header
 from tests.protocol.messages import frame
 

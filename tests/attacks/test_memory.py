@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +11,10 @@ from pathlib import Path
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.frames import encode
-from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
-from mqlake.protocol.headers.send import SendMessageResponseHeader
-from mqlake.remoting.client import RemotingClient
-from tests.attacks.broker_process import Attack, attacked
+from tests.attacks.broker_process import attacked
 from tests.attacks.raw import answers, connections, push
-from tests.broker.pull.pulls import pull_header, pulled
-from tests.broker.running import PATIENCE, to
+from tests.attacks.sending import send, waiting
+from tests.broker.pull.pulls import pulled
 
 FRAME = 16 << 20
 
@@ -28,35 +24,12 @@ def begun(size: int, sent: int) -> bytes:
     return struct.pack(">II", size - 4, 100) + bytes(sent - 8)
 
 
-def send(attack: Attack, topic: str, body: bytes) -> None:
-    """Send a message to queue 0 and pull it, as a client does that means well."""
-
-    async def run() -> None:
-        client = RemotingClient()
-        asked = request(RequestCode.SEND_MESSAGE_V2, to(topic, queue_id=0), body)
-        try:
-            answer = await client.call(attack.address, asked, PATIENCE)
-            offset = answer.header(SendMessageResponseHeader).queue_offset
-            pull = request(RequestCode.PULL_MESSAGE, _waiting(topic, {}, offset))
-            await client.call(attack.address, pull, PATIENCE)
-        finally:
-            await client.close()
-
-    asyncio.run(run())
-
-
 def parked(topic: str, opaques: count[int], number: int, **fields: object) -> bytes:
     """Return pulls of a topic's queue 0 that wait for its second message."""
     return b"".join(
-        encode(_numbered(request(RequestCode.PULL_MESSAGE, _waiting(topic, fields)), opaques))
+        encode(_numbered(request(RequestCode.PULL_MESSAGE, waiting(topic, fields)), opaques))
         for _ in range(number)
     )
-
-
-def _waiting(topic: str, fields: dict[str, object], offset: int = 1) -> PullHeader:
-    flags = HAS_SUBSCRIPTION | MAY_SUSPEND
-    known = {"topic": topic, "sys_flag": flags, "suspend_timeout_millis": 600_000, **fields}
-    return pull_header(offset, **known)
 
 
 def _numbered(asked: Command, opaques: count[int]) -> Command:
@@ -128,7 +101,7 @@ def test_parked_pulls_with_bodies(tmp_path: Path) -> None:
     with attacked(tmp_path) as attack:
         send(attack, "Wide", b"first")
         with connections(attack.port, 40) as found:
-            header = _waiting("Wide", {})
+            header = waiting("Wide", {})
             pull = encode(request(RequestCode.PULL_MESSAGE, header, bytes(FRAME - 5000)))
             for one in found:
                 push(one, pull)

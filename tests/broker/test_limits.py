@@ -13,8 +13,6 @@ from mqlake.broker.topics import MOST_QUEUES
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
-from mqlake.protocol.bodies.locks import LockQueues
-from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.pop import RequestMode
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -32,6 +30,7 @@ from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.remoting.slices import Job
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from tests.broker.admin.asking import done, refused, wanted
+from tests.broker.asking import commit, lock
 from tests.broker.pop import popping
 from tests.broker.pull.pulls import GROUP as READERS
 from tests.broker.pull.pulls import fill, pull, start_pull
@@ -140,19 +139,6 @@ def test_offsets_and_locks(tmp_path: Path) -> None:
             assert not await lock(broker, 8), "once more"
 
     asyncio.run(main())
-
-
-async def commit(broker: Running, queue_id: int) -> str:
-    header = UpdateConsumerOffsetHeader(
-        consumer_group="g", topic="T", queue_id=queue_id, commit_offset=queue_id
-    )
-    return (await broker.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header)).remark or ""
-
-
-async def lock(broker: Running, count: int, start: int = 0) -> str:
-    queues = [MessageQueue("T", "a", number) for number in range(start, start + count)]
-    body = encode_body(LockQueues("g", "client", mq_set=queues))
-    return (await broker.ask(RequestCode.LOCK_BATCH_MQ, None, body)).remark or ""
 
 
 def test_offsets_of_pulls(tmp_path: Path) -> None:

@@ -20,24 +20,17 @@ from mqlake.formats.record import Record
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
-from mqlake.protocol.headers.send import SendBackHeader, SendMessageResponseHeader
+from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.protocol.headers.transactions import EndTransactionHeader
 from mqlake.store.append.message import Message
 from tests.broker.pop.popping import GROUP, RETRY, TOPIC, Popped, header, pop
+from tests.broker.putting_again import FAST, HALF, KEY, give_back
 from tests.broker.running import Running, running, to
 from tests.broker.send import random_runs as runs
-from tests.broker.send.test_runs import ask, warm
+from tests.broker.send.streams import ask, warm
 from tests.protocol.messages import SEND_FIELDS
 
 ASIDE = "rmq_sys_UNDELIVERABLE"
-FAST = {
-    "messageDelayLevel": "1s 1s 1s 1s",
-    "timerPrecisionMs": 100,
-    "transactionTimeOut": 1,
-    "transactionCheckInterval": 200,
-}
-KEY = "UNIQ_KEY\x01" + "A" * 32 + "\x02"
-HALF = "TRAN_MSG\x01true\x02PGROUP\x01producers\x02"
 
 
 def user(size: int, filler: str = "x") -> str:
@@ -79,13 +72,6 @@ def send_to(broker: Running, extra: str, *, flags: int = 0) -> Callable[[int], A
         return broker.send(to(TOPIC, properties=data, sys_flag=flags, born_timestamp=now), b"body")
 
     return send
-
-
-async def give_back(broker: Running, record: Record, level: int = 1) -> Command:
-    asked = SendBackHeader(
-        offset=record.physical_offset, group=GROUP, delay_level=level, origin_topic=TOPIC
-    )
-    return await broker.ask(RequestCode.CONSUMER_SEND_MSG_BACK, asked)
 
 
 def same(record: Record, size: int) -> None:

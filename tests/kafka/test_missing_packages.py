@@ -13,10 +13,10 @@ from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.kafka import compression, crc32c
 from mqlake.kafka.inspect import inspect
 from mqlake.kafka.log.partition import Partition
-from mqlake.kafka.log.place import find
+from mqlake.kafka.log.partition_path import find
 from mqlake.kafka.repair.recover import recover
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify.places import verify_places
+from mqlake.kafka.verify.partitions import verify_partitions
 from mqlake.storage.local import LocalDirectory
 from tests.golden_kafka import GoldenPartition
 
@@ -53,7 +53,7 @@ def test_a_recovery_changes_nothing(tmp_path: Path) -> None:
 def test_reading_and_checking() -> None:
     path = GoldenPartition("c-gzip-0").path
     with missing():
-        verify_places(str(path), find(path).partitions)
+        verify_partitions(str(path), find(path).partitions)
     with Partition(LocalDirectory(path)) as partition, missing():
         next(partition.records(on_damage=lambda damage: None))
     with missing():

@@ -12,8 +12,8 @@ from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.errors import RemotingError
-from tests.namesrv.test_name_server import running
-from tests.namesrv.test_routes import place, registration
+from tests.namesrv.asking import running
+from tests.namesrv.registrations import place, registration
 from tests.remoting.finishing import finish
 
 FEW = NamesrvSettings(max_topic_nums=10, max_broker_nums=2)

@@ -6,42 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import Topic
 from mqlake.namesrv.broker_table import HEARTBEAT_TIMEOUT, BrokerKey, Place
-from mqlake.namesrv.routes import Master, Registration, Routes
+from mqlake.namesrv.routes import Master, Routes
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs
 from mqlake.protocol.bodies.route import QueueData, TopicQueueMappingInfo
+from tests.namesrv.registrations import OTHERS, place, registration
 from tests.remoting.finishing import finish
 
 SETTINGS = NamesrvSettings()
 ACTING = NamesrvSettings(support_acting_master=True)
-OTHERS = ("self-test", "retry")
-"""A broker always has some topics of its own; one alone is refused at first."""
-
-
-def place(address: str = "h:1", name: str = "a", broker_id: int = 0, cluster: str = "c") -> Place:
-    return Place(BrokerKey(cluster, address), name, broker_id)
-
-
-def registration(
-    *topics: str | Topic,
-    at: Place | None = None,
-    version: int = 1,
-    state: int = 0,
-    acting: bool | None = False,
-    connection: object = None,
-    timeout: int | None = None,
-    mappings: dict[str, TopicQueueMappingInfo] | None = None,
-) -> Registration:
-    made = [Topic(t, 4, 4) if isinstance(t, str) else t for t in (*topics, *OTHERS)]
-    configs = TopicConfigs(
-        {topic.topic_name: topic for topic in made}, DataVersion(version, state), mappings or {}
-    )
-    at = at or place()
-    ha = f"ha-{at.key.address}"
-    return Registration(at, ha, None, timeout, acting, RegisterBody(configs), connection)
 
 
 def register(routes: Routes, *topics: str | Topic, now: int = 0, **more: object) -> Master | None:

@@ -19,8 +19,8 @@ from mqlake.store import StoreReader
 from tests import golden_kafka
 from tests.golden import store
 from tests.peer.java_build import JavaMissingError
+from tests.peer.kafka_clients import Kafka, read
 from tests.peer.rocketmq_store import RocketMQ
-from tests.peer.test_kafka import Kafka, read
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(240)]
 

@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mqlake.formats.kafka.compression import Compression
 from mqlake.formats.kafka.record_batch import NewRecord
-from mqlake.formats.kafka.record_json import to_json
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.settings import LogSettings
-from mqlake.kafka.verify.partition import verify_partition
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.storage.local import LocalDirectory
 from tests.peer.java_build import JavaMissingError
-from tests.peer.kafka_broker import Broker, start_clients
+from tests.peer.kafka_clients import Kafka, Rows, read
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(180), pytest.mark.xdist_group("kafka")]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SETTINGS = "internal.segment.bytes=65536,index.interval.bytes=1024"
-
-Rows = list[dict[str, Any]]
-
-
-class Kafka:
-    """The broker, and clients for it."""
-
-    def __init__(self, directory: Path) -> None:
-        self._clients = start_clients(directory / "clients.stderr")
-        self._answers = directory
-        self.broker = Broker(directory)
-
-    @property
-    def logs(self) -> Path:
-        return self.broker.logs
-
-    def create(self, topic: str) -> None:
-        self._clients.ask("create", self.broker.bootstrap, topic, SETTINGS)
-
-    def produce(self, topic: str, count: int, codec: str) -> None:
-        self._clients.ask("produce", self.broker.bootstrap, topic, count, codec)
-
-    def consume(self, topic: str, isolation: Isolation = Isolation.READ_UNCOMMITTED) -> Rows:
-        file = self._answers / "records.jsonl"
-        self._clients.ask("consume", self.broker.bootstrap, topic, isolation, file)
-        return [json.loads(line) for line in file.read_text().split("\n") if line]
-
-    def close(self) -> None:
-        self.broker.kill()
-        self._clients.close()
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +32,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         pytest.skip(f"without the real Kafka: {reason}")
     yield peer
     peer.close()
-
-
-def read(logs: Path, topic: str, isolation: Isolation = Isolation.READ_UNCOMMITTED) -> Rows:
-    with LogDirectory(LocalDirectory(logs)).partition(topic, 0) as partition:
-        assert verify_partition(partition, deep=True).damage == []
-        return [to_json(record) for record in partition.records(isolation=isolation)]
 
 
 def records(count: int, first: int) -> list[NewRecord]:

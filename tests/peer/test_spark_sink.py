@@ -14,7 +14,7 @@ from tests.jobs.model import read_log
 from tests.peer import answers
 from tests.peer.rocketmq_store import RocketMQ
 from tests.peer.workload import DELAY_LEVELS, DELAYS, SCHEDULED, expected, puts, to_message
-from tests.spark.sink.test_rows import check_derived_files
+from tests.spark.sink.derived_files import check_derived_files
 from tests.spark.sink.writing import SMALL, to_batch, write
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("peer")]

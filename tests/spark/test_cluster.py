@@ -16,19 +16,13 @@ from tests.golden import store
 from tests.spark import tasks
 from tests.spark.files import digests
 from tests.spark.servers import quick_start, standalone
+from tests.spark.small_session import SMALL
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("alone"),
 ]
-
-SMALL = {
-    "spark.executor.memory": "512m",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-}
 
 
 @pytest.fixture(scope="module")

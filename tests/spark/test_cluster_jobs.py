@@ -25,9 +25,9 @@ from tests.golden import store
 from tests.jobs.model import read_log
 from tests.spark.files import digests
 from tests.spark.servers import Cluster, cluster, quick_start
+from tests.spark.small_session import SMALL
 from tests.spark.source.rows import as_recorded, in_order
 from tests.spark.source.truth import comparable, expected_rows
-from tests.spark.test_cluster import SMALL
 from tests.store.record_crcs import without_crc
 
 if TYPE_CHECKING:

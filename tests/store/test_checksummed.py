@@ -20,7 +20,7 @@ from mqlake.store.settings import StoreSettings
 from tests.jobs.model import read_log
 from tests.odd_messages import STALE_CRC
 from tests.store.live_parts import LiveParts
-from tests.store.test_odd_records import (
+from tests.store.odd_logs import (
     PROPERTIES,
     SEGMENT,
     SETTINGS,

@@ -25,7 +25,7 @@ from mqlake.store.retention.retention import Retention
 from tests.crash.clock import ManualClock
 from tests.jobs.model import read_log
 from tests.store.live_parts import LiveParts
-from tests.store.test_odd_records import SEGMENT, SETTINGS
+from tests.store.odd_logs import SEGMENT, SETTINGS
 
 LATER = 1_800_000_100_000
 HOUR = 3_600_000

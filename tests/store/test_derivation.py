@@ -13,6 +13,7 @@ from mqlake.jobs.verify.verify import verify
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store import BlockingMessageStore, Message
 from mqlake.store.dispatch.derivation import Derivation
+from tests.store.log_copies import copy_log, log_of
 
 SETTINGS = {"mappedFileSizeCommitLog": 1 << 14}
 
@@ -21,18 +22,6 @@ def put(path: Path, start: int, end: int) -> None:
     with BlockingMessageStore.open(path, SETTINGS) as store:
         for number in range(start, end):
             store.put(Message(f"T{number % 3}", b"%d" % number, keys=[f"key-{number}"]))
-
-
-def copy_log(source: Path, target: Path) -> dict[str, bytes]:
-    """Copy a log as rsync does: whole files, which take the place of the old ones."""
-    for file in sorted((source / "commitlog").iterdir()):
-        copied = shutil.copy(file, target / f"{file.name}.part")
-        Path(copied).replace(target / "commitlog" / file.name)
-    return log_of(target)
-
-
-def log_of(path: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (path / "commitlog").iterdir()}
 
 
 @pytest.fixture

@@ -15,15 +15,10 @@ from mqlake.formats.message_json import to_json
 from mqlake.store.reader import StoreReader
 from tests.golden import NAMES, GoldenStore, store
 from tests.store.brute_force import messages_of
+from tests.store.golden_queries import FIELDS, has_key
 
 _MOST_BY_INDEX = 64
 """RocketMQ returns no more messages of a key, whatever it is asked for."""
-
-FIELDS = (
-    *("physicalOffset", "size", "queueId", "flag", "queueOffset", "sysFlag", "topic"),
-    *("bornTimestamp", "storeTimestamp", "reconsumeTimes", "preparedTransactionOffset"),
-    "properties",
-)
 
 
 class Golden:
@@ -41,17 +36,7 @@ class Golden:
 
     def matching(self, query: dict[str, Any]) -> list[int]:
         """Return the offsets of all messages that have a key query's topic and key."""
-        return [m["physicalOffset"] for m in self.messages if _has_key(m, query)]
-
-
-def _has_key(message: dict[str, Any], query: dict[str, Any]) -> bool:
-    properties, key = message["properties"], query["key"]
-    if message["topic"] != query["topic"] or message["sysFlag"] & 12 == 12:
-        return False
-    if query.get("indexType") == "T":
-        return properties.get("TAGS") == key
-    keys = [one for one in properties.get("KEYS", "").split(" ") if one]
-    return key in keys or properties.get("UNIQ_KEY") == key
+        return [m["physicalOffset"] for m in self.messages if has_key(m, query)]
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -14,7 +14,7 @@ from mqlake.store.reads.live_reads import LiveReads
 from tests.crash.clock import ManualClock
 from tests.golden import NAMES, GoldenStore, store
 from tests.store.brute_force import messages_of
-from tests.store.test_golden_queries import FIELDS, _has_key
+from tests.store.golden_queries import FIELDS, has_key
 
 
 class Golden:
@@ -122,7 +122,7 @@ def test_by_key(golden: Golden) -> None:
             query["topic"], query["key"], query["begin"], query["end"], 1000, kind
         )
         found = [record.physical_offset for record in result.records]
-        matching = _offsets([m for m in golden.messages if _has_key(m, query)])
+        matching = _offsets([m for m in golden.messages if has_key(m, query)])
         begin, end = query["begin"], query["end"]
         times = {offset: golden.at[offset]["storeTimestamp"] for offset in matching}
         in_time = {offset for offset in matching if begin <= times[offset] <= end}

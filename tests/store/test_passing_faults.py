@@ -22,7 +22,7 @@ from tests.crash.clock import ManualClock
 from tests.crash.faulty import Fault, FaultyDisk
 from tests.crash.log_walk import walk
 from tests.crash.oracles import check_index
-from tests.store.test_removed_files import SMALL, WIRE, fill, run_services
+from tests.store.small_stores import SMALL, WIRE, fill, run_services
 
 SYNC = WIRE | {"flushDiskType": "SYNC_FLUSH"}
 

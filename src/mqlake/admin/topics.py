@@ -38,7 +38,7 @@ class TopicRate(msgspec.Struct, rename="camel"):
     out_messages: int
 
 
-class Place(msgspec.Struct, rename="camel"):
+class BrokerAddress(msgspec.Struct, rename="camel"):
     """Where a broker is; id 0 is the master's."""
 
     cluster: str
@@ -79,10 +79,10 @@ async def consumed(admin: Admin) -> list[Consumed]:
     ]
 
 
-def places(route: TopicRouteData) -> list[Place]:
+def places(route: TopicRouteData) -> list[BrokerAddress]:
     """Return the brokers of a route."""
     return [
-        Place(data.cluster, data.broker_name, broker_id, address)
+        BrokerAddress(data.cluster, data.broker_name, broker_id, address)
         for data in route.broker_datas
         for broker_id, address in sorted(data.broker_addrs.items())
     ]

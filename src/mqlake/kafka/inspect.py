@@ -10,7 +10,7 @@ from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.partition_metadata import encode_topic_id
 from mqlake.kafka.errors import CorruptIndexError
 from mqlake.kafka.log.partition import Partition
-from mqlake.kafka.log.place import Place, Places
+from mqlake.kafka.log.partition_path import PartitionPath, PartitionPaths
 from mqlake.kafka.log.segment import LogSegment
 
 
@@ -71,7 +71,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
     damage: list[Damage]
 
 
-def inspect(path: str, places: Places) -> Summary:
+def inspect(path: str, places: PartitionPaths) -> Summary:
     """Return what there is; what cannot be read is damage."""
     logs = places.logs
     owner = logs.owner() if logs is not None else None
@@ -87,7 +87,7 @@ def inspect(path: str, places: Places) -> Summary:
     return Summary(path, clean, owner, partitions, damage)
 
 
-def _partition(place: Place, partition: Partition) -> PartitionSummary:
+def _partition(place: PartitionPath, partition: Partition) -> PartitionSummary:
     damage: list[Damage] = []
 
     def tell(file: str, error: FormatError | StoreError) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.partition import Partition
-from mqlake.kafka.log.place import Place
+from mqlake.kafka.log.partition_path import PartitionPath
 
 
 class Found(msgspec.Struct, frozen=True, rename="camel"):
@@ -25,7 +25,7 @@ class Found(msgspec.Struct, frozen=True, rename="camel"):
     last_offset: int
 
 
-def by_offset(place: Place, offset: int, isolation: Isolation) -> Found | None:
+def by_offset(place: PartitionPath, offset: int, isolation: Isolation) -> Found | None:
     """Return the first record at an offset or later, None where there is none.
 
     Control records count.
@@ -42,7 +42,7 @@ def by_offset(place: Place, offset: int, isolation: Isolation) -> Found | None:
         return _found(place, partition, record.offset, record.timestamp, record.leader_epoch)
 
 
-def by_time(place: Place, timestamp: int, isolation: Isolation) -> Found | None:
+def by_time(place: PartitionPath, timestamp: int, isolation: Isolation) -> Found | None:
     """Return the first record at a time (milliseconds) or later, None where there is none.
 
     Raises:
@@ -56,7 +56,9 @@ def by_time(place: Place, timestamp: int, isolation: Isolation) -> Found | None:
         return _found(place, partition, found.offset, found.timestamp, found.leader_epoch)
 
 
-def _found(place: Place, partition: Partition, offset: int, timestamp: int, epoch: int) -> Found:
+def _found(
+    place: PartitionPath, partition: Partition, offset: int, timestamp: int, epoch: int
+) -> Found:
     segment, batch, _ = next(partition.batches(offset))
     return Found(
         str(place.path),

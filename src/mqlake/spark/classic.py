@@ -14,7 +14,7 @@ from mqlake.spark import cds, launch
 from mqlake.spark.driver import Driver
 from mqlake.spark.engine import SparkEngine
 from mqlake.spark.java import Java, find_java
-from mqlake.spark.reach import require_server
+from mqlake.spark.server_check import require_server
 from mqlake.spark.shared_check import check_shared
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from mqlake.errors import JobError
 from mqlake.jobs.local import Progress
 from mqlake.spark.failure import Attempt, failures
-from mqlake.spark.quiet import no_word_on_pandas
-from mqlake.spark.reach import require_server
+from mqlake.spark.pandas_warning import ignore_pandas_warning
+from mqlake.spark.server_check import require_server
 from mqlake.spark.shared_check import check_shared
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class ConnectSession:
 
     def __init__(self, url: str, progress: Progress | None, settings: dict[str, str]) -> None:
         require_server("Spark Connect server", url.partition("/;")[0].rstrip("/"), DEFAULT_PORT)
-        with failures("connect to Spark"), no_word_on_pandas():
+        with failures("connect to Spark"), ignore_pandas_warning():
             try:
                 from pyspark.sql.connect.session import SparkSession as Remote
             except ImportError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from mqlake.errors import JobError, MqlakeError
-from mqlake.spark.quiet import no_word_on_pandas
+from mqlake.spark.pandas_warning import ignore_pandas_warning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ def messages(
     types: Any = importlib.import_module("pyspark.sql.pandas.types")
     spark_schema = types.from_arrow_schema(schema, prefer_timestamp_ntz=False)
     try:
-        with no_word_on_pandas():
+        with ignore_pandas_warning():
             return rows.mapInArrow(_reader(parts, schema), spark_schema)
     except ImportError as error:
         raise JobError(f"a DataFrame of messages: {error}") from None

@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 
 from mqlake.errors import JobError
 from mqlake.spark.java import Java
-from mqlake.spark.quiet import no_word_on_pandas
+from mqlake.spark.pandas_warning import ignore_pandas_warning
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
 """The JVM hands tasks out and takes results in; what is heavy runs in Python."""
@@ -121,7 +121,7 @@ def start_jvm(conf: Any, output: IO[bytes] | int) -> Any:
     from pyspark.errors import PySparkRuntimeError
 
     slow = threading.Thread(target=importlib.import_module, args=(IMPORTED_LATER,), daemon=True)
-    with no_word_on_pandas():
+    with ignore_pandas_warning():
         slow.start()
         try:
             said = {"stdout": output, "stderr": output}

@@ -12,11 +12,11 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import ConsumeStatsHeader
 from tests.broker.admin.asking import done, refused, wanted
+from tests.broker.asking import commit, lock
 from tests.broker.clients_of import known_client
 from tests.broker.consuming import Consumer, subscription
 from tests.broker.live.observing import change, observes, soon, until
 from tests.broker.running import Running, to
-from tests.broker.test_limits import commit, lock
 
 BEAT, CREATE = RequestCode.HEART_BEAT, RequestCode.UPDATE_AND_CREATE_TOPIC
 GROUP = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP

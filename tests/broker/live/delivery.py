@@ -8,7 +8,7 @@ from mqlake.formats.topic_names import DISCARDED_TOPIC
 from mqlake.protocol.codes import ResponseCode
 from tests.broker.live.observing import DAY, change, observes, until
 from tests.broker.running import Running, to
-from tests.broker.transactions.test_end import prepare
+from tests.broker.transactions.half_messages import prepare
 
 KEY = "UNIQ_KEY\x01AB12\x02"
 

@@ -8,8 +8,8 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
 from tests.broker.clients_of import known_client
 from tests.broker.live.observing import change, observes, soon, until
+from tests.broker.pop.assignments import ask as assignment
 from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, header, pop, send
-from tests.broker.pop.test_assignment import ask as assignment
 from tests.broker.running import Running
 
 

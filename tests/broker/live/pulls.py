@@ -8,7 +8,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.store.append.message import Message
 from tests.broker.live.observing import change, observes, soon
 from tests.broker.pull.pulls import fill, pull, pull_header, start_pull
-from tests.broker.query.test_query import bodies, query
+from tests.broker.query.queries import bodies, query
 from tests.broker.running import Running
 
 

@@ -10,9 +10,9 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.transactions import EndTransactionHeader
 from tests.broker.live.observing import change, until
 from tests.broker.pop.popping import RETRY, TOPIC, pop
+from tests.broker.putting_again import FAST, HALF, KEY, give_back
 from tests.broker.running import Running, running, to
-from tests.broker.test_put_again import FAST, HALF, KEY, give_back
-from tests.broker.transactions.test_end import changed, prepare
+from tests.broker.transactions.half_messages import changed, prepare
 
 LONG = b"x" * 5000
 

@@ -18,10 +18,10 @@ from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.strategies import STRATEGIES, share
 from tests.broker.clients_of import known_client
+from tests.broker.pop.assignments import GROUP, ask
 from tests.broker.pop.popping import TOPIC, send
-from tests.broker.running import Running, running
+from tests.broker.running import running
 
-GROUP = "group"
 QUEUES = [MessageQueue(TOPIC, "broker-a", number) for number in range(8)]
 
 
@@ -43,18 +43,6 @@ def test_shared_to_pop(others: int, clients: int, ids: list[int]) -> None:
     names = [f"c{number:02}" for number in range(clients)]
     found = share(STRATEGIES["AVG"], "c00", QUEUES, names, others)
     assert list(dict.fromkeys(queue.queue_id for queue in found)) == ids
-
-
-async def ask(
-    broker: Running, client: str, topic: str = TOPIC, **fields: str
-) -> list[tuple[int, str]] | None:
-    query = AssignmentQuery(topic, GROUP, client, **fields)
-    answer = await broker.ask(RequestCode.QUERY_ASSIGNMENT, None, encode_body(query))
-    assert answer.code == ResponseCode.SUCCESS
-    found = decode_body(Assignments, answer.body).message_queue_assignments
-    if found is None:
-        return None
-    return sorted((each.message_queue.queue_id, each.mode) for each in found)
 
 
 def test_pulled_until_it_is_said_otherwise(tmp_path: Path) -> None:

@@ -8,35 +8,15 @@ from typing import Any
 
 import pytest
 
-from mqlake.formats import record
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command
 from mqlake.protocol.headers.query import (
     QueryMessageAnswerHeader,
-    QueryMessageHeader,
     ViewMessageHeader,
 )
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
-from tests.broker.running import Running, running
-
-LAST = (1 << 63) - 1
-
-
-def bodies(answer: Command) -> list[bytes]:
-    found: list[bytes] = []
-    at, data = 0, bytes(answer.body)
-    while at < len(data):
-        one = record.decode(data, at)
-        found.append(one.body)
-        at += one.size
-    return found
-
-
-async def query(broker: Running, key: str, most: int = 32, **fields: Any) -> Command:
-    known: dict[str, Any] = {"begin_timestamp": 0, "end_timestamp": LAST, "topic": "Orders"}
-    header = QueryMessageHeader(key=key, max_num=most, **(known | fields))
-    return await broker.ask(RequestCode.QUERY_MESSAGE, header)
+from tests.broker.query.queries import bodies, query
+from tests.broker.running import running
 
 
 def test_by_key(tmp_path: Path) -> None:

@@ -14,12 +14,11 @@ import pytest
 
 from mqlake.broker.send.runs import Runs
 from mqlake.formats.record import Record
-from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.frame_reader import FrameReader, Frames
-from mqlake.remoting.limits import Limits
-from tests.broker.running import PATIENCE, Running, running, to
+from mqlake.remoting.frame_reader import Frames
+from tests.broker.running import running, to
 from tests.broker.send.random_runs import (
     BATCH_FIELDS,
     KEY,
@@ -32,6 +31,7 @@ from tests.broker.send.random_runs import (
     usual,
     usual_batch,
 )
+from tests.broker.send.streams import ask, warm
 from tests.protocol.messages import SEND_FIELDS
 from tests.store.record_crcs import without_crc
 
@@ -56,32 +56,6 @@ def switch(monkeypatch: pytest.MonkeyPatch, *, on: bool) -> list[int]:
     patch("take")
     patch("take_batches")
     return taken
-
-
-async def ask(broker: Running, stream: bytes, wanted: int) -> dict[int, Command]:
-    """Write it all at once on a connection of its own; return the answers by their opaque."""
-    host, port = broker.address.split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    answers: dict[int, Command] = {}
-    frames = FrameReader(Limits())
-    try:
-        async with asyncio.timeout(PATIENCE):
-            writer.write(stream)
-            while len(answers) < wanted:
-                data = await reader.read(1 << 16)
-                assert data, f"closed after {len(answers)} answers"
-                answers |= {answer.opaque: answer for answer in frames.feed(data)}
-    finally:
-        writer.close()
-    return answers
-
-
-async def warm(broker: Running) -> None:
-    """Make the topic, and wait until runs can be taken."""
-    await broker.send(to(TOPIC, properties=KEY))
-    routes = {route.code: route for route in broker.broker.routes}
-    take: Any = routes[RequestCode.SEND_MESSAGE_V2].run
-    await asyncio.wait_for(take.__self__.load(), PATIENCE)
 
 
 def told(answer: Command) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import pytest
 
 from mqlake.formats.kafka import control_record, versions
-from mqlake.formats.kafka.batch import Batch, Record
+from mqlake.formats.kafka.batch import Batch
 from tests import golden_kafka
+from tests.formats.kafka.consumed import as_consumed, encoded
 from tests.golden_kafka import GoldenPartition
 
 # Deleted by request up to offset 333, in the middle of a batch that is still there.
@@ -28,24 +28,6 @@ def batches(path: Path) -> Iterator[tuple[Batch, bytes]]:
         yield batch, content
         at = batch.end
     assert len(data) == at
-
-
-def encoded(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def as_consumed(record: Record) -> dict[str, Any]:
-    return golden_kafka.short(
-        {
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "timestampType": record.timestamp_type,
-            "leaderEpoch": record.leader_epoch,
-            "key": encoded(record.key),
-            "value": encoded(record.value),
-            "headers": [[name, encoded(value)] for name, value in record.headers],
-        }
-    )
 
 
 @pytest.mark.parametrize("name", golden_kafka.partitions())

@@ -19,7 +19,7 @@ from mqlake.kafka.verify.partition import verify_partition
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.memory import MemoryDirectory
 from tests import golden_kafka
-from tests.formats.kafka.test_golden_batches import as_consumed
+from tests.formats.kafka.consumed import as_consumed
 from tests.golden_kafka import GoldenPartition
 
 CONSUMED = golden_kafka.partitions(consumed=True)

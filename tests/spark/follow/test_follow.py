@@ -23,14 +23,14 @@ from mqlake.jobs.verify.verify import verify
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow.dispatch import dispatch
 from mqlake.spark.follow.follow import FollowReport, follow
-from mqlake.spark.follow.options import FollowOptions, Format, Wanted
+from mqlake.spark.follow.options import FollowOptions, Format, StoreQuery
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store
 from tests.spark.follow import killing, life
 from tests.spark.follow.tables import data_files, read
 from tests.spark.source.rows import as_recorded, in_order
 from tests.spark.source.truth import comparable, expected_rows
-from tests.store.test_derivation import copy_log
+from tests.store.log_copies import copy_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -182,7 +182,7 @@ def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
     if lost == "some":  # the log has got ahead of its derived files, and who wrote them was killed
         copy_log(live, path)
         (path / "abort").write_text("1")
-    wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", once=True)
+    wanted = StoreQuery(store=path, checkpoint=tmp_path / "checkpoint", once=True)
     report = dispatch(session, wanted)
     documented = re.findall(r"`(\w+)`", command_of_the_program.__doc__ or "")
     assert set(msgspec.to_builtins(report)) <= set(documented)
@@ -194,7 +194,7 @@ def test_dispatch(session: ClassicSession, tmp_path: Path, lost: str) -> None:
         put(grown, 500, 600)
     stop = threading.Event()
     reports: list[Any] = []
-    wanted = Wanted(store=path, checkpoint=tmp_path / "checkpoint", processing_time="0 seconds")
+    wanted = StoreQuery(store=path, checkpoint=tmp_path / "checkpoint", processing_time="0 seconds")
     follower = threading.Thread(
         target=lambda: reports.append(dispatch(session, wanted, stop)), daemon=True
     )

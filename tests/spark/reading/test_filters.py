@@ -12,7 +12,7 @@ from pyspark.sql import datasource as spark
 
 from mqlake.spark.reading.conditions import MOST, AnyNumber, AnyText, Between
 from mqlake.spark.reading.filters import conditions
-from tests.spark.source.test_push_down import holds
+from tests.spark.source.meaning import holds
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COMPARE = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.sink.test_crash import Countdown, write_epoch
+from tests.spark.sink.steps import Countdown, write_epoch
 
 
 def main() -> None:

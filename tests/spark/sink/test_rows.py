@@ -12,13 +12,12 @@ import pytest
 from mqlake.errors import FormatError
 from mqlake.formats import record_crc
 from mqlake.formats.record import Record
-from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
 from mqlake.spark.sink import stage
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
-from tests.jobs.model import read_index_files, read_log, read_queue_files
-from tests.peer.workload import DELAYS, puts, to_message
+from tests.jobs.model import read_log
+from tests.peer.workload import puts, to_message
+from tests.spark.sink.derived_files import check_derived_files
 from tests.spark.sink.writing import SMALL, TYPES, to_batch, write
 from tests.store.record_crcs import check_crcs, without_crc
 
@@ -62,13 +61,6 @@ def shown(record: Record, *, placed: bool = True) -> dict[str, Any]:
     if placed:
         values |= {"queue_offset": record.queue_offset, "offset": record.physical_offset}
     return values
-
-
-def check_derived_files(path: Path) -> None:
-    out = path.parent / f"{path.name}-rebuilt"
-    rebuild(path, LocalEngine(1), out=out, delay_levels=DELAYS)
-    assert read_queue_files(path) == read_queue_files(out)
-    assert read_index_files(path) == read_index_files(out)
 
 
 @pytest.mark.parametrize("frame_size", [1 << 12, stage.FRAME_SIZE])

@@ -10,7 +10,7 @@ import pytest
 
 from mqlake.store.reader import StoreReader
 from tests.odd.sent import COUNT
-from tests.odd.test_store_paths import World, drawn, put
+from tests.odd.world import World, drawn, put
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,6 +29,7 @@ from mqlake.spark.reading.conditions import (
 from mqlake.spark.source import access, boundaries, queue_path
 from mqlake.spark.source.plan import plan_batch
 from tests.golden import store
+from tests.spark.source.meaning import holds
 from tests.spark.source.rows import Row, batch_rows, options_of
 
 STORES = (
@@ -168,23 +169,6 @@ def _condition(chance: random.Random, kind: str, row: Row, other: Row) -> Condit
     low = chance.choice([ends[0], ends[0] + 1, -MOST])
     high = chance.choice([ends[1], ends[1] - 1, ends[0] + 2, MOST])
     return Between(kind, low, high)
-
-
-def holds(one: Condition, row: Row) -> bool:
-    """Say whether a row meets a condition, without any of the source's own code."""
-    match one:
-        case AnyText(column, values) | AnyNumber(column, values):
-            return row[column] in values
-        case Between(column, low, high):
-            return low <= row[column] <= high
-        case TopicMatches(pattern):
-            return re.fullmatch(pattern, row["topic"]) is not None
-        case HasKey(keys):
-            return bool(set(keys) & {*row["keys"], row["uniqKey"]})
-        case InQueues(ranges, others):
-            start, end = ranges.get((row["topic"], row["queueId"]), (0, MOST if others else 0))
-            is_queued = row["sysFlag"] & 12 in (0, 8)
-            return is_queued and start <= row["queueOffset"] < end
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -13,8 +13,8 @@ from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import MOST_MESSAGES, CheckPoint, Key
 from mqlake.broker.pop.in_flight import InFlight, QueueKey
-from mqlake.broker.pop.keeper import Keeper
 from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.codes import ResponseCode
@@ -43,12 +43,12 @@ class Acknowledging:
         self,
         parts: Parts,
         in_flight: InFlight,
-        keeper: Keeper,
+        revive_topic: ReviveTopic,
         ordered: Ordered,
         waiting: Waiting,
     ) -> None:
         self._parts, self._core = parts, parts.store.core
-        self._in_flight, self._keeper = in_flight, keeper
+        self._in_flight, self._revive_topic = in_flight, revive_topic
         self._ordered, self._waiting = ordered, waiting
 
     # ACK_MESSAGE, BATCH_ACK_MESSAGE
@@ -112,7 +112,7 @@ class Acknowledging:
         pop = self._in_flight.find(point_key)
         if pop is None:
             due = receipt.pop_time + receipt.invisible_time
-            self._keeper.put_ack(point_key, offsets, due, receipt.revive_queue_id)
+            self._revive_topic.put_ack(point_key, offsets, due, receipt.revive_queue_id)
             return
         for offset in offsets:
             pop.point.acknowledge(offset)
@@ -171,7 +171,7 @@ class Acknowledging:
             distances=[0],
             broker_name=self._parts.settings.broker_name,
         )
-        end = self._keeper.put_point(point, receipt.revive_queue_id)
+        end = self._revive_topic.put_point(point, receipt.revive_queue_id)
         if end is None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "the new check point was not taken")
         pop = self._in_flight.find(Key(*key, receipt.start_offset, receipt.pop_time))

@@ -8,12 +8,12 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pop.acknowledging import Acknowledging
 from mqlake.broker.pop.assignment import AssignmentRequests
 from mqlake.broker.pop.in_flight import InFlight
-from mqlake.broker.pop.keeper import Keeper
 from mqlake.broker.pop.notifications import Notifications
 from mqlake.broker.pop.ordered import Ordered
 from mqlake.broker.pop.reading import Reading
 from mqlake.broker.pop.requests import PopRequests
 from mqlake.broker.pop.revival import Revival
+from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.broker.pop.rounds import Rounds
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.errors import DiskError
@@ -31,19 +31,21 @@ class PopConsumption:
     def __init__(self, parts: Parts) -> None:
         self._core = parts.store.core
         self._in_flight = InFlight(self._core.config.consumer_offsets)
-        self._keeper = Keeper(parts, self._in_flight)
+        self._revive_topic = ReviveTopic(parts, self._in_flight)
         rounds = Rounds(parts)
         ordered, waiting = Ordered(parts), Waiting(parts, rounds)
-        reading = Reading(parts, self._in_flight, ordered, self._keeper)
+        reading = Reading(parts, self._in_flight, ordered, self._revive_topic)
         self._requests = PopRequests(parts, reading, waiting, rounds)
         self._notifications = Notifications(
             parts, reading, ordered, waiting, rounds, self._requests.check_topic
         )
-        self._acknowledging = Acknowledging(parts, self._in_flight, self._keeper, ordered, waiting)
+        self._acknowledging = Acknowledging(
+            parts, self._in_flight, self._revive_topic, ordered, waiting
+        )
         self._assignment = AssignmentRequests(parts)
         if parts.settings.timer_wheel_enable:
             parts.repeating.every(_LOOK_INTERVAL, self._look)
-            parts.repeating.every(_REVIVE_INTERVAL, Revival(parts, self._keeper).look)
+            parts.repeating.every(_REVIVE_INTERVAL, Revival(parts, self._revive_topic).look)
             parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
@@ -75,12 +77,12 @@ class PopConsumption:
         )
 
     def _look(self) -> None:
-        self._keeper.look(self._core.clock.milliseconds())
+        self._revive_topic.look(self._core.clock.milliseconds())
 
     def _stop(self) -> None:
         """Keep on the disk what was known in memory only, and that the groups are behind it."""
         for pop in self._in_flight.all():
-            self._keeper.keep(pop)
+            self._revive_topic.keep(pop)
         try:
             self._core.sync_log()
         except DiskError:

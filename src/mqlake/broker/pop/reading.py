@@ -14,8 +14,8 @@ from mqlake.broker.offsets.room import check_offsets, has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import CheckPoint
 from mqlake.broker.pop.in_flight import InFlight, Pop, QueueKey
-from mqlake.broker.pop.keeper import Keeper
 from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.formats import record as records
 from mqlake.formats.own_properties import OPTIONAL, POP_RECEIPT
 from mqlake.formats.properties import MAX_LENGTH
@@ -40,7 +40,7 @@ _WRONG_OFFSET = (Status.OFFSET_TOO_SMALL, Status.OFFSET_OVERFLOW_BADLY, Status.O
 
 
 @dataclass(slots=True)
-class Wanted:
+class PopRead:
     """What a client asks for.
 
     Attributes:
@@ -81,17 +81,19 @@ class Taken:
 class Reading:
     """Reads queues on behalf of groups, and notes what is out."""
 
-    def __init__(self, parts: Parts, in_flight: InFlight, ordered: Ordered, keeper: Keeper) -> None:
+    def __init__(
+        self, parts: Parts, in_flight: InFlight, ordered: Ordered, revive_topic: ReviveTopic
+    ) -> None:
         self._parts, self._core = parts, parts.store.core
         self._offsets = self._core.config.consumer_offsets
-        self._in_flight, self._ordered, self._keeper = in_flight, ordered, keeper
+        self._in_flight, self._ordered, self._revive_topic = in_flight, ordered, revive_topic
 
-    def start(self, wanted: Wanted) -> Taken:
+    def start(self, wanted: PopRead) -> Taken:
         """Return a pop that has nothing yet."""
-        revive = ORDERED if wanted.is_ordered else self._keeper.next_revive_queue()
+        revive = ORDERED if wanted.is_ordered else self._revive_topic.next_revive_queue()
         return Taken(self._core.clock.milliseconds(), revive)
 
-    def take(self, wanted: Wanted, topic: str, queue_id: int, taken: Taken) -> Job[None]:
+    def take(self, wanted: PopRead, topic: str, queue_id: int, taken: Taken) -> Job[None]:
         """Take what there is in a queue, up to what is wanted in all."""
         key = QueueKey(topic, wanted.group, queue_id)
         self._take_reset(key)
@@ -104,7 +106,7 @@ class Reading:
                 return
             yield
 
-    def _try(self, wanted: Wanted, key: QueueKey, taken: Taken) -> tuple[int | None, bool]:
+    def _try(self, wanted: PopRead, key: QueueKey, taken: Taken) -> tuple[int | None, bool]:
         """Read a queue once.
 
         Returns:
@@ -188,12 +190,12 @@ class Reading:
 
     # What is there
 
-    def _read(self, wanted: Wanted, key: QueueKey, offset: int, most: int) -> LiveGetResult:
+    def _read(self, wanted: PopRead, key: QueueKey, offset: int, most: int) -> LiveGetResult:
         tags = wanted.choice.tags
         return self._core.reads.get(key.topic, key.queue_id, offset, most, tags=tags)
 
     def _keep(
-        self, wanted: Wanted, key: QueueKey, start: int, result: LiveGetResult, taken: Taken
+        self, wanted: PopRead, key: QueueKey, start: int, result: LiveGetResult, taken: Taken
     ) -> bool:
         """Note what was read as being out; say whether there was anything that is wanted."""
         chosen = self._chosen(wanted, result)
@@ -210,13 +212,15 @@ class Reading:
             taken.bodies.append(self._body(wanted, record, data, start, taken))
         return True
 
-    def _chosen(self, wanted: Wanted, result: LiveGetResult) -> Sequence[tuple[Record, memoryview]]:
+    def _chosen(
+        self, wanted: PopRead, result: LiveGetResult
+    ) -> Sequence[tuple[Record, memoryview]]:
         pairs = zip(result.records, result.raw, strict=True)
         return [pair for pair in pairs if wanted.choice.holds(pair[0].properties)]
 
     def _keep_pop(
         self,
-        wanted: Wanted,
+        wanted: PopRead,
         key: QueueKey,
         start: int,
         offsets: Sequence[int],
@@ -235,11 +239,11 @@ class Reading:
             broker_name=self._parts.settings.broker_name,
         )
         pop = Pop(point, taken.revive_queue_id, result.next_offset)
-        self._in_flight.add(pop, self._keeper.look_at(point))
+        self._in_flight.add(pop, self._revive_topic.look_at(point))
 
     def _keep_ordered(
         self,
-        wanted: Wanted,
+        wanted: PopRead,
         key: QueueKey,
         start: int,
         offsets: Sequence[int],
@@ -256,7 +260,7 @@ class Reading:
         self._go_to(key, start)
 
     def _body(
-        self, wanted: Wanted, record: Record, data: memoryview, start: int, taken: Taken
+        self, wanted: PopRead, record: Record, data: memoryview, start: int, taken: Taken
     ) -> bytes | memoryview:
         """Return a record for the client, under the name of the topic that it asked for."""
         if record.topic == wanted.topic:

@@ -11,7 +11,7 @@ from mqlake.broker.filter.sql92.tokens import ExpressionError
 from mqlake.broker.filter.subscriptions import Choice, choice, is_costly
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.ordered import check_attempt_id
-from mqlake.broker.pop.reading import Reading, Taken, Wanted
+from mqlake.broker.pop.reading import PopRead, Reading, Taken
 from mqlake.broker.pop.rounds import ALL_QUEUES, Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.formats.config.topics import PERM_READ, Topic
@@ -69,7 +69,7 @@ class PopRequests:
         return (yield from self._pop(peer, request, header, wanted, round_))
 
     def _pop(
-        self, peer: Peer, request: Command, header: PopHeader, wanted: Wanted, round_: Round
+        self, peer: Peer, request: Command, header: PopHeader, wanted: PopRead, round_: Round
     ) -> Job[Answer]:
         news = self._waiting.news
         taken = yield from self._take(header, wanted, round_)
@@ -133,11 +133,11 @@ class PopRequests:
         remark = "FOUND" if is_found else "NO_MESSAGE_IN_QUEUE"
         return response(request, code, fields, b"".join(taken.bodies), remark)
 
-    def _round(self, header: PopHeader, topic: Topic, wanted: Wanted) -> Round:
+    def _round(self, header: PopHeader, topic: Topic, wanted: PopRead) -> Round:
         queue_id, is_ordered = header.queue_id, wanted.is_ordered
         return self._rounds.next(topic, queue_id, wanted.group, is_ordered=is_ordered)
 
-    def _take(self, header: PopHeader, wanted: Wanted, round_: Round) -> Job[Taken]:
+    def _take(self, header: PopHeader, wanted: PopRead, round_: Round) -> Job[Taken]:
         taken = self._reading.start(wanted)
         for name, queue_id in round_.queues():
             yield from self._reading.take(wanted, name, queue_id, taken)
@@ -150,7 +150,7 @@ class PopRequests:
 
     # Checks
 
-    def _check(self, header: PopHeader, peer: Peer) -> tuple[Topic, Wanted]:
+    def _check(self, header: PopHeader, peer: Peer) -> tuple[Topic, PopRead]:
         settings = self._parts.settings
         who = f"the broker[{settings.broker_ip1}] pop message"
         if not settings.broker_permission & PERM_READ:
@@ -163,7 +163,7 @@ class PopRequests:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         topic = self.check_topic(header.topic, header.consumer_group, header.queue_id, peer)
         self._check_again(header)
-        wanted = Wanted(
+        wanted = PopRead(
             header.topic,
             header.consumer_group,
             header.max_msg_nums,

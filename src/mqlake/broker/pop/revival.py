@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
-from mqlake.broker.pop.keeper import Keeper
+from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.formats.record import Record
 from mqlake.store.delivery.after_flush import AfterFlush
 
@@ -37,10 +37,10 @@ class _Point(NamedTuple):
 class Revival:
     """All queues of the revive topic."""
 
-    def __init__(self, parts: Parts, keeper: Keeper) -> None:
+    def __init__(self, parts: Parts, revive_topic: ReviveTopic) -> None:
         self._core = parts.store.core
         count = max(1, parts.settings.revive_queue_num)
-        self._queues = [_ReviveQueue(parts, keeper, number) for number in range(count)]
+        self._queues = [_ReviveQueue(parts, revive_topic, number) for number in range(count)]
         self._horizon = _Horizon(0, 0)
 
     def look(self) -> None:
@@ -62,13 +62,13 @@ class Revival:
 class _ReviveQueue:
     """One queue of the revive topic."""
 
-    def __init__(self, parts: Parts, keeper: Keeper, queue_id: int) -> None:
-        self._core, self._keeper, self._queue_id = parts.store.core, keeper, queue_id
+    def __init__(self, parts: Parts, revive_topic: ReviveTopic, queue_id: int) -> None:
+        self._core, self._revive_topic, self._queue_id = parts.store.core, revive_topic, queue_id
         self._offsets = self._core.config.consumer_offsets
         self._points: dict[Key, _Point] = {}
         self._kept = AfterFlush[int]()
         # As upstream keeps it: the offset of the last message that is done with.
-        known = self._offsets.query(REVIVE_GROUP, keeper.topic, queue_id)
+        known = self._offsets.query(REVIVE_GROUP, revive_topic.topic, queue_id)
         self._done = -1 if known is None else known
         self._next = self._done + 1
 
@@ -76,7 +76,11 @@ class _ReviveQueue:
         """Take in what has come; say whether that is all."""
         for _ in range(_MOST_READS):
             found = self._core.reads.get(
-                self._keeper.topic, self._queue_id, self._next, _MOST_A_READ, max_bytes=_MOST_BYTES
+                self._revive_topic.topic,
+                self._queue_id,
+                self._next,
+                _MOST_A_READ,
+                max_bytes=_MOST_BYTES,
             )
             for record in found.records:
                 self._take(read(record), record)
@@ -99,7 +103,7 @@ class _ReviveQueue:
         for key, found in list(self._points.items()):
             if found.due > until:
                 continue
-            if not self._keeper.revive(found.point):
+            if not self._revive_topic.revive(found.point):
                 break  # the store takes nothing now
             del self._points[key]
         waiting = (found.revive_offset for found in self._points.values())
@@ -112,4 +116,4 @@ class _ReviveQueue:
         """Keep how far all is done, once what was put is on the disk."""
         done = self._kept.take(self._core.log.flushed)
         if done is not None:
-            self._offsets.commit(REVIVE_GROUP, self._keeper.topic, self._queue_id, done)
+            self._offsets.commit(REVIVE_GROUP, self._revive_topic.topic, self._queue_id, done)

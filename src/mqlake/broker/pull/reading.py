@@ -43,7 +43,7 @@ class Found(NamedTuple):
     max_offset: int
 
 
-class Wanted(NamedTuple):
+class PullRead(NamedTuple):
     """What a pull wants: messages of a queue, so many of so many bytes in all at most."""
 
     topic: str
@@ -54,7 +54,7 @@ class Wanted(NamedTuple):
     choice: Choice
 
 
-def read(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:
+def read(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
     """Return the chosen messages from an offset on, as many as limits allow, perhaps none."""
     topic, queue_id, offset, most, most_bytes, choice = wanted
     if choice.condition is None:
@@ -68,7 +68,7 @@ def read(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:
 
 
 def warm_up(
-    reads: LiveReads, wanted: Wanted, settings: StoreSettings
+    reads: LiveReads, wanted: PullRead, settings: StoreSettings
 ) -> Callable[[], object] | None:
     """Return what has to be done in another thread before `read`, None where that keeps nobody."""
     topic, queue_id, offset, most, _, choice = wanted
@@ -79,7 +79,7 @@ def warm_up(
     )
 
 
-def _read_by_condition(reads: LiveReads, wanted: Wanted, settings: StoreSettings) -> Found:
+def _read_by_condition(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
     offset, count = wanted.offset, wanted.messages
     end = offset + max(settings.max_filter_message_size // ENTRY_SIZE, count)
     chosen: list[memoryview] = []

@@ -14,7 +14,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
-from mqlake.broker.pull.reading import Found, Wanted, read, warm_up
+from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
@@ -38,7 +38,7 @@ class _Pull(NamedTuple):
     request: Command
     header: PullHeader
     allowed: Allowed
-    wanted: Wanted
+    wanted: PullRead
 
 
 class PullRequests:
@@ -118,10 +118,10 @@ class PullRequests:
         if header.max_msg_bytes and header.max_msg_bytes > 0:
             most_bytes = min(most_bytes, header.max_msg_bytes)
         topic, queue_id = header.topic, header.queue_id
-        wanted = Wanted(topic, queue_id, offset, max(most, 1), most_bytes, allowed.choice)
+        wanted = PullRead(topic, queue_id, offset, max(most, 1), most_bytes, allowed.choice)
         return _Pull(request, header, allowed, wanted)
 
-    def _read(self, wanted: Wanted) -> Found:
+    def _read(self, wanted: PullRead) -> Found:
         begin = time.perf_counter()
         found = read(self._reads, wanted, self._parts.settings)
         self._parts.stats.get_times.add(time.perf_counter() - begin)

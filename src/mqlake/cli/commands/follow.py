@@ -142,13 +142,13 @@ def follow(
     from mqlake.spark.follow.options import (
         FollowOptions,
         Format,
-        Wanted,
+        StoreQuery,
         chosen_columns,
         directory,
     )
 
     place = store.absolute() if out is None else directory(out)
-    wanted = Wanted(
+    wanted = StoreQuery(
         store=store.absolute(),
         checkpoint=(checkpoint or place / STATE / "checkpoint").absolute(),
         source=source,

@@ -20,7 +20,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import carry_over
 from mqlake.jobs.queues.files import QueueFiles
 from mqlake.jobs.rebuild import stage_index
-from mqlake.jobs.rebuild.passes import Outcome, queue_offsets, run_passes
+from mqlake.jobs.rebuild.fixed_point import Outcome, queue_offsets, run_to_fixed_point
 from mqlake.jobs.rebuild.settings import Settings, settle
 from mqlake.jobs.rebuild.stage_index import IndexPart, build_index
 from mqlake.jobs.rebuild.stage_queues import QueueJob, QueuePart
@@ -151,7 +151,7 @@ def _build(
         settings.delay_levels,
         source.batch_topics,
     )
-    outcome = run_passes(engine, source, plan(covered, engine.parallelism, tasks), template)
+    outcome = run_to_fixed_point(engine, source, plan(covered, engine.parallelism, tasks), template)
     parts = outcome.parts
     blanks = _fill(new, settings.queue_file_size, outcome)
     rebuilt = queue_offsets(parts)

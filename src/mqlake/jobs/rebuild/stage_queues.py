@@ -10,9 +10,9 @@ import numpy as np
 from mqlake.dispatch.batch import Batch
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
-from mqlake.jobs.queues.claims import Claims, Refused
 from mqlake.jobs.queues.files import QueueFiles
 from mqlake.jobs.queues.intervals import Interval
+from mqlake.jobs.queues.offset_allocation import OffsetAllocation, Refused
 from mqlake.jobs.queues.runs import Queue, QueueNames, runs
 from mqlake.jobs.rebuild.spill import Keys, Spill, SpillWriter
 from mqlake.jobs.splits.splits import Scanned, Split, scan_of
@@ -75,7 +75,7 @@ def build_queues(job: QueueJob) -> QueuePart:
         SpillWriter(Path(job.keys)) as spill,
         QueueFiles(Path(job.output), job.queue_file_size) as files,
     ):
-        claims = Claims(files, job.believable, job.taken)
+        allocation = OffsetAllocation(files, job.believable, job.taken)
         part = QueuePart([], Spill("", []), {})
         for split in job.splits:
             with scan_of(
@@ -87,20 +87,24 @@ def build_queues(job: QueueJob) -> QueuePart:
             ) as scan:
                 names = QueueNames(scan.table, job.batch_topics)
                 for batch in scan:
-                    _take(batch, names, part, claims, spill)
+                    _take(batch, names, part, allocation, spill)
         part.spill = spill.finish()
-        part.stated = claims.stated()
-        part.entries = claims.written
-        part.refused_count, part.refused = claims.refused_count, claims.refused
+        part.stated = allocation.stated()
+        part.entries = allocation.written
+        part.refused_count, part.refused = allocation.refused_count, allocation.refused
     return part
 
 
 def _take(
-    batch: Batch, names: QueueNames, part: QueuePart, claims: Claims, spill: SpillWriter
+    batch: Batch,
+    names: QueueNames,
+    part: QueuePart,
+    allocation: OffsetAllocation,
+    spill: SpillWriter,
 ) -> None:
     records, keys = batch.records, batch.keys
     for run in runs(batch, names):
-        claims.claim(run)
+        allocation.allocate(run)
     offsets, times, counts = (
         records[name] for name in ("physical_offset", "store_timestamp", "key_count")
     )

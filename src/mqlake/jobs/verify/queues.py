@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.consume_queue_ext import is_address
-from mqlake.jobs.queues.claims import MOST_STRETCHES
 from mqlake.jobs.queues.files import MAX_QUEUE_OFFSET
 from mqlake.jobs.queues.intervals import Interval, Intervals
+from mqlake.jobs.queues.offset_allocation import MOST_STRETCHES
 from mqlake.jobs.queues.runs import Queue, Run
 from mqlake.jobs.verify.findings import EntryFindings
 from mqlake.jobs.verify.log_bounds import LogBounds

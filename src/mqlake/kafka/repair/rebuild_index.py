@@ -22,7 +22,7 @@ from mqlake.kafka.index.offset_index import OffsetIndex
 from mqlake.kafka.index.time_index import TimeIndex
 from mqlake.kafka.index.transaction_index import TransactionIndex
 from mqlake.kafka.log.partition import Partition
-from mqlake.kafka.log.place import Place
+from mqlake.kafka.log.partition_path import PartitionPath
 from mqlake.kafka.log.segment import LogSegment
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.state.leader_epochs import LeaderEpochs
@@ -67,7 +67,7 @@ def owned(path: Path) -> Generator[None]:
         yield
 
 
-def rebuild_index(place: Place, settings: LogSettings) -> list[RebuiltSegment]:
+def rebuild_index(place: PartitionPath, settings: LogSettings) -> list[RebuiltSegment]:
     """Make the index files of a partition's segments again.
 
     Raises:

@@ -8,7 +8,7 @@ import msgspec
 
 from mqlake.formats.kafka import checkpoint_file
 from mqlake.formats.kafka.file_name import METADATA_TOPIC
-from mqlake.kafka.log.place import Place, Places
+from mqlake.kafka.log.partition_path import PartitionPath, PartitionPaths
 from mqlake.kafka.repair.rebuild_index import owned
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.state.leader_epochs import LeaderEpochs
@@ -36,7 +36,7 @@ class RecoveredPartition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def recover(
-    path: Path, places: Places, settings: LogSettings, *, everything: bool = False
+    path: Path, places: PartitionPaths, settings: LogSettings, *, everything: bool = False
 ) -> list[RecoveredPartition]:
     """Recover a log directory from its recovery points, or all of a partition or a segment.
 
@@ -69,7 +69,7 @@ def recover(
         return [report]
 
 
-def _log_start(place: Place) -> int:
+def _log_start(place: PartitionPath) -> int:
     if place.logs is None or place.topic is None:
         return 0
     starts = place.logs.checkpoint(checkpoint_file.LOG_START_OFFSETS)
@@ -86,7 +86,7 @@ def _report(partition: OwnedPartition) -> RecoveredPartition:
     )
 
 
-def _recover_segment(place: Place, settings: LogSettings) -> RecoveredPartition:
+def _recover_segment(place: PartitionPath, settings: LogSettings) -> RecoveredPartition:
     """Recover one segment; what comes after it stays."""
     base = place.only or 0
     with place._replace(only=None).open() as partition:

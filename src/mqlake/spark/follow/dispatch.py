@@ -17,7 +17,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.local import Progress
 from mqlake.jobs.rebuild.rebuild import rebuild
 from mqlake.spark.follow.identity import in_use
-from mqlake.spark.follow.options import Wanted
+from mqlake.spark.follow.options import StoreQuery
 from mqlake.spark.follow.query import Query, require_classic
 from mqlake.spark.session import Session
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -50,7 +50,7 @@ class DispatchReport(msgspec.Struct, frozen=True, rename="camel"):
 
 def dispatch(
     session: Session,
-    wanted: Wanted,
+    wanted: StoreQuery,
     stop: threading.Event | None = None,
     progress: Progress | None = None,
 ) -> DispatchReport:

@@ -27,7 +27,7 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query over a store.
 
     Attributes:
@@ -50,7 +50,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.asdict(self)
 
 
-class FollowOptions(Wanted, frozen=True, kw_only=True):
+class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     """A query over a store, and the table that its messages go to.
 
     Attributes:

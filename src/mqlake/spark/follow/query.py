@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mqlake.errors import JobError
 from mqlake.jobs.local import Progress
 from mqlake.spark.failure import failures
-from mqlake.spark.quiet import no_word_on_pandas
+from mqlake.spark.pandas_warning import ignore_pandas_warning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from mqlake.spark.follow.options import Wanted
+    from mqlake.spark.follow.options import StoreQuery
 
 TITLE = "follow"
 
@@ -46,7 +46,7 @@ class Query:
     def __init__(
         self,
         spark: SparkSession,
-        wanted: Wanted,
+        wanted: StoreQuery,
         take: Take,
         stop: threading.Event,
         progress: Progress | None,
@@ -69,7 +69,7 @@ class Query:
             self._spark.conf.set(name, value)
         # By name it would be found, too, unless another package with a source is broken.
         self._spark.dataSource.register(RocketMQDataSource)
-        with failures(TITLE), no_word_on_pandas():
+        with failures(TITLE), ignore_pandas_warning():
             query = self._start()
             try:
                 self._watch(query)

@@ -14,7 +14,7 @@ from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE
 from mqlake.formats import record
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault, Layout
-from mqlake.store.log.segments import CommitLog, Place, Segment
+from mqlake.store.log.segments import CommitLog, Segment, SegmentPosition
 
 if TYPE_CHECKING:
     from mqlake.dispatch.batch import Batch
@@ -54,13 +54,13 @@ class Head(NamedTuple):
     store_timestamp: int
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """One thing that a walk met: a record, or why there is none."""
 
     offset: int
     fault: Fault
     layout: Layout | None
-    place: Place
+    place: SegmentPosition
 
     def head(self) -> Head | None:
         """Return the record's head, None where its lengths do not agree."""
@@ -88,7 +88,7 @@ def head_at(log: CommitLog, offset: int) -> Head | None:
     if place is None:
         return None
     fault, layout = record.check(place.view, place.at, place.end, offset, crc=False)
-    return None if fault else Step(offset, fault, layout, place).head()
+    return None if fault else WalkStep(offset, fault, layout, place).head()
 
 
 def head_of(
@@ -103,7 +103,7 @@ def head_of(
     return head if head.queue_offset == queue_offset else None
 
 
-def walk(log: CommitLog, start: int, end: int, *, crc: bool = False) -> Iterator[Step]:
+def walk(log: CommitLog, start: int, end: int, *, crc: bool = False) -> Iterator[WalkStep]:
     """Yield what starts in [start, end): good records, and one step for each stretch that is none.
 
     `start` should be where a record starts. After a stretch without records the walk goes on at
@@ -129,7 +129,7 @@ def _walk_segment(
     allowance: _Allowance,
     *,
     crc: bool,
-) -> Iterator[Step]:
+) -> Iterator[WalkStep]:
     end = min(end, segment.end)
     while offset < end:
         place = log.place(offset)
@@ -138,7 +138,7 @@ def _walk_segment(
         fault, layout = record.check(place.view, place.at, place.end, offset, crc=crc)
         if fault is Fault.BLANK and _blank_size(place) > place.end - place.at:
             fault = Fault.SIZE
-        yield Step(offset, fault, layout, place)
+        yield WalkStep(offset, fault, layout, place)
         if fault is Fault.BLANK:
             return
         if layout:
@@ -147,7 +147,7 @@ def _walk_segment(
             offset = search(log, segment, offset + 1, end, allowance)
 
 
-def _blank_size(place: Place) -> int:
+def _blank_size(place: SegmentPosition) -> int:
     return int.from_bytes(place.view[place.at : place.at + 4], "big")
 
 

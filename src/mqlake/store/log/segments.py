@@ -40,7 +40,7 @@ class Segment(NamedTuple):
         return f"{DIRECTORY}/{self.name}"
 
 
-class Place(NamedTuple):
+class SegmentPosition(NamedTuple):
     """A position inside of a segment: the segment's bytes, and the byte in them."""
 
     segment: Segment
@@ -126,13 +126,13 @@ class CommitLog:
         self._open.move_to_end(segment.base)
         return file
 
-    def place(self, offset: int) -> Place | None:
+    def place(self, offset: int) -> SegmentPosition | None:
         """Return where a physical offset is, None where there is no such byte."""
         segment = self.segment_at(offset)
         file = segment and self.file(segment)
         if not segment or not file:
             return None
-        return Place(segment, file.view(), offset - segment.base)
+        return SegmentPosition(segment, file.view(), offset - segment.base)
 
     def check(self, offset: int, *, crc: bool = True) -> tuple[Fault, Layout | None]:
         """Judge the record at a physical offset; SHORT where there is no such byte."""

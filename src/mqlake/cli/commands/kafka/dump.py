@@ -27,7 +27,7 @@ from mqlake.cli.text import printable
 if TYPE_CHECKING:
     from mqlake.formats.damage import Damage
     from mqlake.formats.kafka.batch import Record
-    from mqlake.kafka.log.place import Place
+    from mqlake.kafka.log.partition_path import PartitionPath
 
 EXAMPLES = (
     "mqlake kafka dump /var/lib/kafka/logs/orders-0 --offset 1000 --max 20",
@@ -58,7 +58,7 @@ def dump(
 ) -> int:
     """Write out the records, as a consumer would see them."""
     from mqlake.kafka.isolation import Isolation
-    from mqlake.kafka.log.place import find
+    from mqlake.kafka.log.partition_path import find
 
     damaged = 0
 
@@ -79,7 +79,7 @@ def dump(
     return DAMAGE_FOUND if damaged else 0
 
 
-def _json(place: Place, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
+def _json(place: PartitionPath, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
     import msgspec
 
     from mqlake.formats.kafka.record_json import to_json
@@ -90,7 +90,7 @@ def _json(place: Place, records: Iterable[Record], *, named: bool) -> Iterator[b
         yield encode(name | to_json(record)) + b"\n"
 
 
-def _text(place: Place, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
+def _text(place: PartitionPath, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
     from mqlake.cli.views.kafka.records import line
 
     if named:

@@ -29,7 +29,7 @@ EXAMPLES = (
 def inspect(path: arguments.Where, json: shared.Json = False) -> int:
     """Show what partitions hold and how they were left."""
     from mqlake.kafka.inspect import inspect as look
-    from mqlake.kafka.log.place import find
+    from mqlake.kafka.log.partition_path import find
 
     summary = look(str(path), find(path))
     if json:

@@ -53,7 +53,7 @@ def lookup(
         raise shared.UsageError("say what to look for: --offset N, or --time MS")
 
     from mqlake.kafka.isolation import Isolation
-    from mqlake.kafka.log.place import find
+    from mqlake.kafka.log.partition_path import find
     from mqlake.kafka.lookup import by_offset, by_time
 
     found = [

@@ -32,7 +32,7 @@ def rebuild_index(
     json: shared.Json = False,
 ) -> int:
     """Make the index files again from the logs, which stay as they are."""
-    from mqlake.kafka.log.place import find
+    from mqlake.kafka.log.partition_path import find
     from mqlake.kafka.repair.rebuild_index import rebuild_index as rebuild
 
     settings = arguments.settings(index_interval_bytes)

@@ -36,7 +36,7 @@ def recover(
     json: shared.Json = False,
 ) -> int:
     """Recover what an unclean stop left, as Kafka does when it starts."""
-    from mqlake.kafka.log.place import find
+    from mqlake.kafka.log.partition_path import find
     from mqlake.kafka.repair.recover import recover as run
 
     settings = arguments.settings(index_interval_bytes)

@@ -12,12 +12,12 @@ from mqlake.cli.views.tables import named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.kafka.log.place import Place
+    from mqlake.kafka.log.partition_path import PartitionPath
     from mqlake.kafka.repair.rebuild_index import RebuiltSegment
 
 
 def view(
-    done: Sequence[tuple[Place, list[RebuiltSegment]]], seconds: float
+    done: Sequence[tuple[PartitionPath, list[RebuiltSegment]]], seconds: float
 ) -> Iterator[RenderableType]:
     """Yield what was read and made, and where logs are damaged."""
     segments = [segment for _, made in done for segment in made]

@@ -12,7 +12,7 @@ from mqlake.cli.views.tables import bad, good, named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.kafka.verify.places import VerifyReport
+    from mqlake.kafka.verify.partitions import VerifyReport
 
 
 def view(report: VerifyReport, seconds: float) -> Iterator[RenderableType]:

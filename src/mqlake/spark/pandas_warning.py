@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_word_on_pandas() -> Generator[None]:
+def ignore_pandas_warning() -> Generator[None]:
     """Pass over PySpark 4.2's warning of pandas 3: it checks the version, mqlake uses Arrow."""
     with warnings.catch_warnings():
         message = "PySpark does not yet fully support pandas"

@@ -35,7 +35,7 @@ _AGAIN = 1000
 _log = logging.getLogger(__name__)
 
 
-class Keeper:
+class ReviveTopic:
     """Puts check points and acknowledgements to the revive topic, messages to retry topics.
 
     Attributes:

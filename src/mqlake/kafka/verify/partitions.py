@@ -10,7 +10,7 @@ import msgspec
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats.damage import Damage
-from mqlake.kafka.log.place import Place
+from mqlake.kafka.log.partition_path import PartitionPath
 from mqlake.kafka.verify.partition import PartitionReport, verify_partition
 
 
@@ -25,13 +25,15 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
     partitions: list[PartitionReport]
 
 
-def verify_places(path: str, places: Sequence[Place], *, deep: bool = False) -> VerifyReport:
+def verify_partitions(
+    path: str, places: Sequence[PartitionPath], *, deep: bool = False
+) -> VerifyReport:
     """Check partitions; what cannot be opened is damage. `deep` reads every record, too."""
     threads = os.cpu_count() or 1
     # One after the other, a partition's segments side by side; or many partitions side by side.
     inner = threads if len(places) < threads else 1
 
-    def check(place: Place) -> PartitionReport:
+    def check(place: PartitionPath) -> PartitionReport:
         try:
             with place.open() as partition:
                 return verify_partition(partition, deep=deep, threads=inner)

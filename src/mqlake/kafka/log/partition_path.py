@@ -1,4 +1,4 @@
-"""What a path names: a segment, a partition's directory, or a whole log directory."""
+"""Which partitions a path names: a segment, a partition's directory, or a whole log directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mqlake.storage.local import LocalDirectory
 _CHECKPOINTS = (META_PROPERTIES, checkpoint_file.RECOVERY_POINTS)
 
 
-class Place(NamedTuple):
+class PartitionPath(NamedTuple):
     """One partition, or one segment of it.
 
     Attributes:
@@ -55,14 +55,14 @@ class Place(NamedTuple):
         return Partition(LocalDirectory(self.path), only=self.only)
 
 
-class Places(NamedTuple):
+class PartitionPaths(NamedTuple):
     """What a path names: partitions, and the log directory if it names one."""
 
-    partitions: list[Place]
+    partitions: list[PartitionPath]
     logs: LogDirectory | None
 
 
-def find(path: Path) -> Places:
+def find(path: Path) -> PartitionPaths:
     """Return the partitions of a path.
 
     Raises:
@@ -74,27 +74,27 @@ def find(path: Path) -> Places:
         name = parse_file_name(path.name)
         if name is None or name.kind is not Kind.LOG or name.state is not State.LIVE:
             raise StoreError(f"{path}: not a segment's file, such as {0:020d}.log")
-        return Places([_place(path.absolute().parent)._replace(only=name.offset)], None)
+        return PartitionPaths([_place(path.absolute().parent)._replace(only=name.offset)], None)
     if _is_partition(path):
-        return Places([_place(path.absolute())], None)
+        return PartitionPaths([_place(path.absolute())], None)
     logs = LogDirectory(LocalDirectory(path))
     names = logs.partitions()
     if not names and not _is_log_directory(path):
         raise StoreError(f"{path}: no Kafka log: neither segments nor partitions are in it")
     found = [
-        Place(path / f"{name.topic}-{name.partition}", name.topic, name.partition, logs)
+        PartitionPath(path / f"{name.topic}-{name.partition}", name.topic, name.partition, logs)
         for name in names
     ]
-    return Places(found, logs)
+    return PartitionPaths(found, logs)
 
 
-def _place(path: Path) -> Place:
+def _place(path: Path) -> PartitionPath:
     name = parse_partition_name(path.name)
     if name is None or name.state is not DirectoryState.LIVE:
-        return Place(path, None, -1, None)
+        return PartitionPath(path, None, -1, None)
     is_inside = _is_log_directory(path.parent)
     logs = LogDirectory(LocalDirectory(path.parent)) if is_inside else None
-    return Place(path, name.topic, name.partition, logs)
+    return PartitionPath(path, name.topic, name.partition, logs)
 
 
 def _is_partition(path: Path) -> bool:

@@ -32,7 +32,7 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Claims:
+class OffsetAllocation:
     """The queue offsets of one task's records, and the writing of those entries that are due.
 
     `believable` bounds the queue offsets of some queues; `taken` holds those of earlier tasks.
@@ -56,7 +56,7 @@ class Claims:
         """Return the believable queue offsets that the records of this task state."""
         return {queue: list(own) for queue, own in self._own.items() if len(own)}
 
-    def claim(self, run: Run) -> None:
+    def allocate(self, run: Run) -> None:
         """Write those of a run of entries whose places are free; refuse the others."""
         queue, first, end = run.queue, run.first, run.end
         own = self._own.get(queue)
@@ -66,9 +66,9 @@ class Claims:
             self._write(queue, first, end, run.entries)
             own.add(first, end)
         else:
-            self._claim_some(run, own)
+            self._allocate_some(run, own)
 
-    def _claim_some(self, run: Run, own: Intervals) -> None:
+    def _allocate_some(self, run: Run, own: Intervals) -> None:
         queue, first, end, entries = run.queue, run.first, run.end, run.entries
         low, high = self._believable.get(queue, (0, MAX_QUEUE_OFFSET))
         believed = len(own) < MOST_STRETCHES or first <= own.end

@@ -53,7 +53,9 @@ class Outcome(msgspec.Struct, frozen=True):
     passes: int
 
 
-def run_passes(engine: Engine, source: Source, jobs: list[Job], template: QueueJob) -> Outcome:
+def run_to_fixed_point(
+    engine: Engine, source: Source, jobs: list[Job], template: QueueJob
+) -> Outcome:
     """Run stage one until a pass confirms what it was started with.
 
     `template` is a job without splits, whose two directories exist and are empty.
