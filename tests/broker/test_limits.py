@@ -24,7 +24,6 @@ from mqlake.protocol.headers.admin import (
     ConsumeStatsHeader,
     ResetOffsetHeader,
 )
-from mqlake.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from mqlake.protocol.headers.pop import AckHeader
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION
 from mqlake.remoting.slices import Job

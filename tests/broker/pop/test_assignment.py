@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from mqlake.broker.pop import assignment
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.protocol.bodies.pop import AssignmentQuery, Assignments, RequestMode
+from mqlake.protocol.bodies.pop import RequestMode
 from mqlake.protocol.bodies.route import TopicRouteData
-from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.strategies import STRATEGIES, share
 from tests.broker.clients_of import known_client
 from tests.broker.pop.assignments import GROUP, ask
 from tests.broker.pop.popping import TOPIC, send
-from tests.broker.running import running
+from tests.broker.running import Running, running
 
 QUEUES = [MessageQueue(TOPIC, "broker-a", number) for number in range(8)]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mqlake.broker.pop.check_points import Key
-from mqlake.broker.pop.keeper import Keeper
+from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.protocol.bodies.pop import BatchAck, BatchAcks
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -232,13 +232,15 @@ def test_one_entry_of_a_batch_acknowledges_one_pop_at_most(
 ) -> None:
     kept: list[list[int]] = []
 
-    def keep(_keeper: Keeper, _key: Key, offsets: list[int], _due: int, _queue_id: int) -> None:
+    def keep(
+        _keeper: ReviveTopic, _key: Key, offsets: list[int], _due: int, _queue_id: int
+    ) -> None:
         kept.append(offsets)
 
     async def test() -> None:
         async with running(tmp_path) as broker:
             await send(broker, *map(str, range(100)))
-            monkeypatch.setattr(Keeper, "put_ack", keep)
+            monkeypatch.setattr(ReviveTopic, "put_ack", keep)
             sets = (b"\xff" * 8192, b"\0" * 8 + b"\x11\x80", b"\0" * 8192)
             acks = [BatchAck(GROUP, TOPIC, 0, 0, 0, 1, 2, "0", bits) for bits in sets]
             body = encode_body(BatchAcks("broker-a", acks))
