@@ -233,8 +233,6 @@ def test_one_entry_of_a_batch_acknowledges_one_pop_at_most(
     kept: list[list[int]] = []
 
     def keep(_topic: ReviveTopic, _key: Key, offsets: list[int], _due: int, _queue: int) -> None:
-        _keeper: ReviveTopic, _key: Key, offsets: list[int], _due: int, _queue_id: int
-    ) -> None:
         kept.append(offsets)
 
     async def test() -> None:
