@@ -106,6 +106,8 @@ class RecordedFile:
         self._size = size
 
     def _change(self, offset: int, data: bytes, *, is_mapped: bool) -> None:
+        if not data:
+            return  # It does not even make a file longer that ends before.
         node, end = self._node, offset + len(data)
         if not is_mapped:
             node.data[offset:end] = data

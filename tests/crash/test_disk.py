@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mqlake.errors import StoreError
@@ -127,6 +127,7 @@ def _answer(directory: OwnedDirectory, operation: Operation) -> object:
 
 
 @settings(max_examples=150)
+@example([lambda to: to.create("a", 0).close(), _change("a", 1, b"")])
 @given(st.lists(OPERATIONS, max_size=25))
 def test_like_a_real_directory(operations: list[Operation]) -> None:
     recorded = RecordedDisk()

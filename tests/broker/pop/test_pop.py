@@ -31,7 +31,7 @@ from tests.broker.pop.popping import (
 )
 from tests.broker.running import Running, running
 
-SOON = 400
+SOON = 1500
 """Milliseconds that a popped message is out."""
 
 
