@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
 from mqlake.errors import MqlakeError
+from mqlake.programs.garbage import quiet_collection
 
 Server = Callable[[], AbstractAsyncContextManager[object]]
 
@@ -104,12 +105,15 @@ async def _until_told(make: Server) -> None:
     for number in _STOPS:
         asyncio.get_running_loop().add_signal_handler(number, stop, number.name)
     async with make() as server:
-        gc.freeze()
-        gc.enable()
-        failed = server.failed if isinstance(server, Failing) else None
-        await asyncio.wait([told, failed] if failed else [told], return_when="FIRST_COMPLETED")
-        if failed and failed.done():
-            _log.critical("stopping: %s", failed.result())
-            raise failed.result()
+        with quiet_collection():
+            await _told_or_failed(told, server)
         _log.info("%s: stopping", told.result())
     _log.info("stopped")
+
+
+async def _told_or_failed(told: asyncio.Future[str], server: object) -> None:
+    failed = server.failed if isinstance(server, Failing) else None
+    await asyncio.wait([told, failed] if failed else [told], return_when="FIRST_COMPLETED")
+    if failed and failed.done():
+        _log.critical("stopping: %s", failed.result())
+        raise failed.result()

@@ -1,0 +1,84 @@
+"""When a server's process looks for cyclic garbage."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from mqlake.programs import garbage
+from mqlake.programs.garbage import quiet_collection
+
+
+@pytest.fixture(autouse=True)
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look every few milliseconds; leave the interpreter as it was."""
+    monkeypatch.setattr(garbage, "_LOOK", 0.01)
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    assert gc.get_threshold() == thresholds
+    gc.enable()
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def _old_garbage() -> weakref.ref[_Cycle]:
+    """Return a dead cycle of the oldest generation, of which a collection is due."""
+    cycle = _Cycle()
+    for _ in range(12):
+        gc.collect(1)
+    return weakref.ref(cycle)
+
+
+def _some_garbage() -> None:
+    for _ in range(50_000):
+        _Cycle()
+
+
+def test_old_garbage_goes_while_there_is_little_to_do() -> None:
+    async def main() -> None:
+        with quiet_collection():
+            dead = _old_garbage()
+            assert dead() is not None
+            until = asyncio.get_running_loop().time() + 10
+            while dead() is not None and asyncio.get_running_loop().time() < until:
+                await asyncio.sleep(0.01)
+            assert dead() is None
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_overdue", [False, True])
+def test_a_thread_that_always_works_looks_only_when_overdue(
+    is_overdue: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_overdue:
+        monkeypatch.setattr(garbage, "_LONGEST", 0.0)
+
+    async def main() -> None:
+        with quiet_collection():
+            dead = _old_garbage()
+            until = asyncio.get_running_loop().time() + 0.3
+            while asyncio.get_running_loop().time() < until:
+                _some_garbage()
+                await asyncio.sleep(0)
+            assert (dead() is None) == is_overdue
+
+    asyncio.run(main())
+
+
+def test_what_was_there_before_is_never_looked_through() -> None:
+    async def main() -> None:
+        dead = _old_garbage()
+        with quiet_collection():
+            gc.collect()
+            assert dead() is not None
+
+    asyncio.run(main())
