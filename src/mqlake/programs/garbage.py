@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -19,7 +19,7 @@ _LONGEST: Final = 3600.0
 
 
 @contextmanager
-def quiet_collection() -> Iterator[None]:
+def quiet_collection() -> Generator[None]:
     """Collect the oldest generation only while the running loop's thread has little to do.
 
     Such a collection looks through every container of the process, a fifth of a second for the
