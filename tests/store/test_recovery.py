@@ -178,7 +178,7 @@ def killed(tmp_path: Path) -> Path:
     parts.log.sync()
     parts.queues.sync()
     parts.index.sync()
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     parts.put_many(messages(100, seed=1))
     return tmp_path
 
@@ -431,7 +431,7 @@ def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> No
     parts.put_many(messages(300))
     for part in (parts.log, parts.queues, parts.index):
         part.sync()
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     mark_open(parts.directory)
     parts.log.remove_first()
     assert parts.index.trim(parts.log.min_offset) > 1
@@ -523,7 +523,7 @@ def test_a_file_lost_behind_the_checkpoint_costs_none_before_it(tmp_path: Path) 
     parts.log.sync()
     parts.queues.sync()
     parts.index.sync()
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     parts.put_many([Message("T", b"%d" % number) for number in range(50, 150)])
     queue = tmp_path / "consumequeue/T/0"
     before = {file.name: file.stat().st_ino for file in queue.iterdir()}
@@ -647,7 +647,7 @@ def test_ten_thousand_queues(tmp_path: Path) -> None:
     parts.put_many(
         [Message(f"T{number % 100}", b"", queue_id=number // 100) for number in range(10_000)]
     )
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
 
     found = open_store(tmp_path, settings)
 

@@ -25,7 +25,7 @@ from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log import cut_off
 from mqlake.store.log.end import last_written_start, recovery_start
-from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.owned_log import OwnedCommitLog, open_owned_log
 from mqlake.store.log.record_rules import ChecksumRule, ForcedRule, RecordRule
 from mqlake.store.log.scan import head_at, search
 from mqlake.store.log.segments import CommitLog
@@ -120,7 +120,7 @@ def recover(
         DiskError: the disk failed.
     """
     is_clean = not was_left_open(directory)
-    log = OwnedCommitLog(directory, settings)
+    log = open_owned_log(directory, settings.mapped_file_size_commit_log)
     found = _Recovery(directory, settings, clock, progress, log, log, is_clean).run()
     return Recovered(**vars(found), log=log)
 
@@ -162,7 +162,7 @@ class _Recovery:
         self._directory, self._settings, self._progress = directory, settings, progress
         self._clock, self._cut_off = clock, list[CutOffReport]()
         self._log, self._owned, self._is_clean = log, owned, is_clean
-        self._checkpoint = CheckpointFile(directory)
+        self._checkpoint = CheckpointFile.open(directory)
         self._point = self._checkpoint.resume
         if self._point is not None and not self._reaches(self._point):
             self._point = self._cut_to(self._point)
