@@ -7,7 +7,7 @@ touched, so that the next start finds, derives and settles the same.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from mqlake.errors import StoreError
@@ -79,11 +79,11 @@ class Commit:
         self._index.is_used = settings.message_index_enable
         self._dispatcher = self._make_dispatcher()
 
-    def run(self, log_synced: Callable[[], object], progress: Progress | None) -> Committed:
+    def run(self, syncing: Future[None] | None, progress: Progress | None) -> Committed:
         """Change what the plan says; everything is on the disk when it returns.
 
         Args:
-            log_synced: returns once what is synced of the log in another thread is on the disk.
+            syncing: the sync of the log that runs in another thread, if one does.
             progress: told now and then how far it is.
 
         Raises:
@@ -95,7 +95,8 @@ class Commit:
         self._keep_queues()
         self._dispatch(progress)
         # What was dispatched from the log must not reach the disk before it.
-        log_synced()
+        if syncing is not None:
+            syncing.result()
         self._clear_queues()
         index.clear_behind()
         kept_aside = self._cut_log()

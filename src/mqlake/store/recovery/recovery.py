@@ -6,8 +6,8 @@ Upstream: `DefaultMessageStore.load`, `CommitLog.recoverNormally` and `recoverAb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -130,29 +130,29 @@ def _recover(
     """Args: `owned`: the log once more if it may be cut, None if it must not be."""
     owns_log = owned is not None
     found = find(directory, log, settings, owns_log=owns_log)
-    with _synced_beside(owned, found) as log_synced:
+    with _synced_beside(owned, found) as syncing:
         facts = derive(found, directory, log, settings, progress, owns_log=owns_log)
         plan = settle(found, facts, settings, owns_log=owns_log)
         commit = Commit(plan, found, directory, log, owned, settings, clock)
-        done = commit.run(log_synced, progress)
+        done = commit.run(syncing, progress)
     return Derived(**vars(done), report=_report(found, facts, done))
 
 
 @contextmanager
-def _synced_beside(log: OwnedCommitLog | None, found: Found) -> Generator[Callable[[], object]]:
+def _synced_beside(log: OwnedCommitLog | None, found: Found) -> Generator[Future[None] | None]:
     """Sync the log while it is read, if it is long: a process that died may have left much of it.
 
     That changes no byte. Cutting the log syncs the rest.
 
     Yields:
-        What returns once the log is on the disk.
+        The sync that runs; None if the log is short.
     """
     synced = found.point.position if found.point else 0
     if log is None or log.limit - synced <= _LONG:
-        yield lambda: None
+        yield None
         return
     with ThreadPoolExecutor(1) as beside:
-        yield beside.submit(log.sync_files, synced).result
+        yield beside.submit(log.sync_files, synced)
 
 
 def _report(found: Found, facts: Facts, done: Committed) -> RecoveryReport:
