@@ -19,6 +19,7 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog, Segment, open_log
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.reader import StoreReader
+from mqlake.store.recovery import log_walk
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, FoundCheckpoint, reached
 from mqlake.store.recovery.derive import derive
 from mqlake.store.recovery.find import find
@@ -63,7 +64,8 @@ def test_the_plan_says_where_the_log_is_cut_and_what_is_dispatched(killed: Path)
     plan = settled(killed)
 
     assert (plan.end, plan.fault) == (bad.physical_offset, Fault.CRC)
-    assert plan.dispatch == ((records[200].physical_offset, bad.physical_offset),)
+    dispatched = [(part.start, part.end) for part in plan.dispatch]
+    assert dispatched == [(records[200].physical_offset, bad.physical_offset)]
     assert plan.index.start == (records[200].physical_offset, 0)
     assert plan.dirty_from == records[200].physical_offset
     assert plan.checksummed == Checksummed(0, STILL_OPEN)
@@ -124,3 +126,20 @@ def test_constructors_touch_no_file() -> None:
     CheckpointFile(directory, FoundCheckpoint())
     OwnedQueues(directory, 400)
     OwnedIndex(directory, ManualClock(), 11, 50)
+
+
+@pytest.mark.parametrize("room", [0, 1000])
+def test_records_that_a_walk_did_not_keep_are_read_again(
+    room: int, killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_walk, "_MOST_KEPT", room)
+    # Windows of the smallest size, so that a walk keeps some of them.
+    monkeypatch.setattr("mqlake.store.log.steps._WINDOW", 1 << 12)
+    monkeypatch.setattr("mqlake.store.log.steps._FIRST_WINDOW", 1 << 12)
+
+    (part,) = settled(killed).dispatch
+    assert (part.read_end > part.start) == (room > 0)
+    assert part.read_end < part.end
+
+    assert open_store(killed, SMALL).report.records == 100
+    assert require_whole(killed, SMALL) == 300

@@ -89,7 +89,8 @@ class Dispatcher:
         self._all_queues, self._index = queues, index
         self._left_out = left_out
         self._kernel = load()
-        self._queues: list[OwnedQueue | None] = []
+        # The queues by their numbers in the table of the batches.
+        self._table, self._queues = self._steps.table, list[OwnedQueue | None]()
 
     def queue_sums(self) -> tuple[int, int]:
         """Return the sums, over all queues, of max offsets, and of where their files start."""
@@ -134,7 +135,7 @@ class Dispatcher:
         """
         step = self._steps.step(self.position, limit)
         if step.batch is not None:
-            self._take(step.batch, index_from, index_skip)
+            self.take(step.batch, index_from, index_skip)
         start, self.position = self.position, step.end
         if step.fault is not Fault.GOOD:
             raise StoreError(
@@ -142,7 +143,18 @@ class Dispatcher:
             )
         return step.end > start or step.batch is not None
 
-    def _take(self, batch: Batch, index_from: int, index_skip: int) -> None:
+    def take(self, batch: Batch, index_from: int = 0, index_skip: int = 0) -> None:
+        """Dispatch records that were read already; `position` stays.
+
+        Args:
+            index_from: as for `step`.
+            index_skip: as for `step`.
+
+        Raises:
+            DiskError: as `run`.
+        """
+        if batch.table is not self._table:
+            self._table, self._queues = batch.table, []
         self._queue(batch)
         if self._index is not None:
             self._insert(self._index, batch, index_from, index_skip)
@@ -190,7 +202,7 @@ class Dispatcher:
 
     def _queue_of(self, number: int) -> OwnedQueue | None:
         while len(self._queues) <= number:
-            name, queue_id = self._steps.table[len(self._queues)]
+            name, queue_id = self._table[len(self._queues)]
             topic = name.decode()
             queue = None if topic in self._left_out else self._all_queues.queue(topic, queue_id)
             self._queues.append(queue)

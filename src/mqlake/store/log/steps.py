@@ -54,7 +54,6 @@ class LogSteps:
         across_gaps: go on with the next file behind a missing one.
         rule: what is asked of records whose bytes may be anything.
         is_arriving: the log is being copied: wait for the rest of its last record.
-        hash_keys: describe the keys of records, too.
 
     Attributes:
         table: the queues of all records so far.
@@ -69,13 +68,11 @@ class LogSteps:
         across_gaps: bool,
         rule: RecordRule | None = None,
         is_arriving: bool = False,
-        hash_keys: bool = True,
     ) -> None:
         self.table = QueueTable()
         self._log = log
         self._delay_levels = np.array(delay_levels, np.int64)
         self._index_tags, self._across_gaps = index_tags, across_gaps
-        self._hash_keys = hash_keys
         self._rule, self._is_arriving = rule, is_arriving
         self._buffers, self._others = Buffers(_FIRST_WINDOW), Buffers(_FIRST_WINDOW)
         self._kernel = load()
@@ -136,7 +133,7 @@ class LogSteps:
             self._buffers.keys,
             self.table,
             self._delay_levels,
-            hash_keys=self._hash_keys,
+            hash_keys=True,
             index_tags=self._index_tags,
         )
         return Batch(window.buffer, window.base, records, self._buffers.keys[:keys], self.table)

@@ -164,8 +164,11 @@ class Commit:
     def _dispatch(self, progress: Progress | None) -> None:
         dispatcher, done = self._dispatcher, 0
         total = sum(stretch.end - stretch.start for stretch in self._plan.dispatch)
-        for start, end in self._plan.dispatch:
-            dispatcher.position = start
+        for stretch in self._plan.dispatch:
+            start, end = stretch.start, stretch.end
+            for batch in stretch.batches():
+                dispatcher.take(batch, *self._plan.index.start)
+            dispatcher.position = stretch.read_end
             while dispatcher.position < end:
                 # The first step at a record that needs a larger window only makes that.
                 steps = (dispatcher.step(end, *self._plan.index.start) for _ in range(2))

@@ -149,7 +149,6 @@ class _Derivation:
             across_gaps=found.crosses_gaps,
             rule=self._rule(),
             is_arriving=not self._owns_log,
-            hash_keys=False,
         )
         return LogWalk(self._log, steps, found.left_out, self._progress)
 

@@ -2,26 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
 from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.columns import RECORD, KeyColumns, RecordColumns
+from mqlake.dispatch.queue_table import QueueTable
 from mqlake.formats.record import Fault
 from mqlake.store.log.scan import Queue, search
 from mqlake.store.log.segments import CommitLog
-from mqlake.store.log.steps import LogSteps
+from mqlake.store.log.steps import LogSteps, Step
 
 Progress = Callable[[int, int], None]
 """Told how far recovery is: bytes of the log that it has looked at or dispatched, and all those."""
 
 
+_MOST_KEPT = 128 << 20
+"""Bytes of records and keys that a walk keeps, so that dispatch need not read the log again: those
+of 2 GiB of messages of 1 KiB."""
+
+_LONG = 8 << 20
+"""Bytes of log that are worth a thread."""
+
+_COLUMNS = (
+    "physical_offset",
+    "queue_offset",
+    "store_timestamp",
+    "tags_code",
+    "size",
+    "queue",
+)
+"""The columns that dispatch reads."""
+
+KEPT = np.dtype([(name, RECORD[name]) for name in _COLUMNS])
+
+_NO_BYTES = np.zeros(0, np.uint8)
+
+
+class KeptRecords(NamedTuple):
+    """The records of one step, as dispatch needs them.
+
+    Attributes:
+        records: KEPT[n].
+        keys: KEY[m], of those records.
+        table: the queues by their numbers.
+    """
+
+    records: RecordColumns
+    keys: KeyColumns
+    table: QueueTable
+
+
 class Stretch(NamedTuple):
-    """Physical offsets between which records follow each other, all of them good."""
+    """A part of the log in which good records follow each other.
+
+    Attributes:
+        start, end: the physical offsets between which they are.
+        kept: the first of them.
+        read_end: physical offset where the others are to be read.
+    """
 
     start: int
     end: int
+    kept: tuple[KeptRecords, ...]
+    read_end: int
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the records that were kept; each batch overwrites the one before."""
+        rows = np.zeros(max((len(part.records) for part in self.kept), default=0), RECORD)
+        for part in self.kept:
+            records = rows[: len(part.records)]
+            for name in _COLUMNS:
+                records[name] = part.records[name]
+            yield Batch(_NO_BYTES, 0, records, part.keys, part.table)
 
 
 class Walked(NamedTuple):
@@ -58,6 +115,7 @@ class LogWalk:
     ) -> None:
         self._log, self._steps, self._left_out, self._progress = log, steps, left_out, progress
         self._firsts: dict[Queue, int] = {}
+        self._room = _MOST_KEPT
         # By the queue's number in the table of `steps`.
         self._has_first = np.zeros(0, np.bool_)
 
@@ -67,9 +125,9 @@ class LogWalk:
         Raises:
             StoreError: the log cannot be read.
         """
-        end, fault = self._walk(start, self._log.limit)
-        stretches = (Stretch(start, end),) if end > start else ()
-        return Walked(stretches, end, fault, self._firsts)
+        stretch, fault = self._walk(start, self._log.limit)
+        stretches = (stretch,) if stretch.end > start else ()
+        return Walked(stretches, stretch.end, fault, self._firsts)
 
     def across_faults(self, end: int, fault: Fault) -> Walked:
         """Walk the whole log up to its end, behind damage too.
@@ -84,27 +142,54 @@ class LogWalk:
         stretches: list[Stretch] = []
         start = self._log.min_offset
         while start < end:
-            stop, _ = self._walk(start, end)
-            if stop > start:
-                stretches.append(Stretch(start, stop))
+            stretch, _ = self._walk(start, end)
+            if (stop := stretch.end) > start:
+                stretches.append(stretch)
             segment = self._log.segment_at(stop)
             if segment is None or stop >= end:
                 break
             start = search(self._log, segment, stop + 1, min(segment.end, end))
         return Walked(tuple(stretches), end, fault, self._firsts)
 
-    def _walk(self, start: int, limit: int) -> tuple[int, Fault]:
-        at = start
-        while at < limit:
-            step = self._steps.step(at, limit, check=True)
+    def _walk(self, start: int, limit: int) -> tuple[Stretch, Fault]:
+        at = read_end = start
+        fault, kept = Fault.GOOD, list[KeptRecords]()
+        for step in self._read(start, limit):
+            is_kept = self._room > 0
             if step.batch is not None:
                 self._note_firsts(step.batch)
-            at = step.end
-            if step.fault is not Fault.GOOD:
-                return at, step.fault
-            if self._progress is not None:
+                if is_kept:
+                    kept.append(self._keep(step.batch))
+            at, fault = step.end, step.fault
+            read_end = at if is_kept else read_end
+            if fault is Fault.GOOD and self._progress is not None:
                 self._progress(at - start, 2 * (limit - start))
-        return at, Fault.SHORT
+        return Stretch(start, at, tuple(kept), read_end), fault or Fault.SHORT
+
+    def _read(self, start: int, limit: int) -> Iterator[Step]:
+        """Yield the steps from where a record starts to the first fault, at most to `limit`.
+
+        Of a long log, each is read and checked while the one before it is used.
+        """
+        if start >= limit:
+            return
+        step = self._step(start, limit)
+        with ThreadPoolExecutor(1) if limit - step.end > _LONG else nullcontext() as beside:
+            while step.fault is Fault.GOOD and step.end < limit:
+                ahead = beside and beside.submit(self._step, step.end, limit)
+                yield step
+                step = ahead.result() if ahead else self._step(step.end, limit)
+        yield step
+
+    def _step(self, start: int, limit: int) -> Step:
+        return self._steps.step(start, limit, check=True)
+
+    def _keep(self, batch: Batch) -> KeptRecords:
+        records, keys = np.empty(len(batch.records), KEPT), batch.keys.copy()
+        for name in _COLUMNS:
+            records[name] = batch.records[name]
+        self._room -= records.nbytes + keys.nbytes
+        return KeptRecords(records, keys, batch.table)
 
     def _note_firsts(self, batch: Batch) -> None:
         table, records = batch.table, batch.records
