@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.record import Fault
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.owned_log import OwnedCommitLog
@@ -107,6 +109,27 @@ def test_queues_that_lack_entries_are_derived_from_the_whole_log(
     assert contents(tmp_path) == before
     assert open_store(tmp_path, SMALL).report.is_rebuilt
     assert require_whole(tmp_path, SMALL) == 300
+
+
+@pytest.mark.parametrize("size", [None, 5000])
+def test_queues_are_derived_from_what_is_left_of_a_log(size: int | None, tmp_path: Path) -> None:
+    with BlockingMessageStore.open(tmp_path, SMALL) as store:
+        store.put_many(messages(300))
+    with BlockingMessageStore.open(tmp_path, SMALL) as store:
+        ends = {queue: store.queue("Topic0", queue).max_offset for queue in store.queues("Topic0")}
+    damaged = sorted((tmp_path / "commitlog").iterdir())[1]
+    if size is None:
+        damaged.unlink()
+    else:
+        os.truncate(damaged, size)
+    shutil.rmtree(tmp_path / "consumequeue")
+
+    with BlockingMessageStore.open(tmp_path, SMALL) as store:
+        for queue, end in ends.items():
+            # A queue offset that was given must not be given again.
+            assert store.put(Message("Topic0", b"next", queue_id=queue)).queue_offset == end
+            last = store.get("Topic0", queue, end - 1, max_messages=1)
+            assert [record.queue_offset for record in last.records] == [end - 1]
 
 
 class Untouched:

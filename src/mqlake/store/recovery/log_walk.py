@@ -130,7 +130,7 @@ class LogWalk:
         return Walked(stretches, stretch.end, fault, self._firsts)
 
     def across_faults(self, end: int, fault: Fault) -> Walked:
-        """Walk the whole log up to its end, behind damage too.
+        """Walk the whole log up to its end, behind damage and missing files too.
 
         Args:
             end: physical offset where the log ends.
@@ -146,9 +146,12 @@ class LogWalk:
             if (stop := stretch.end) > start:
                 stretches.append(stretch)
             segment = self._log.segment_at(stop)
-            if segment is None or stop >= end:
-                break
-            start = search(self._log, segment, stop + 1, min(segment.end, end))
+            if segment is not None:
+                start = search(self._log, segment, stop + 1, min(segment.end, end))
+            else:
+                # A file is missing, or shorter than it was: the log goes on with the next one.
+                bases = (each.base for each in self._log.segments if each.base > stop)
+                start = next(bases, end)
         return Walked(tuple(stretches), end, fault, self._firsts)
 
     def _walk(self, start: int, limit: int) -> tuple[Stretch, Fault]:
