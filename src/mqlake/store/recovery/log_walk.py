@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mqlake.dispatch.batch import Batch
+from mqlake.dispatch.batch import Batch, Longs
 from mqlake.dispatch.columns import RECORD, KeyColumns, RecordColumns
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.formats.record import Fault
@@ -28,17 +28,8 @@ of 2 GiB of messages of 1 KiB."""
 _LONG = 8 << 20
 """Bytes of log that are worth a thread."""
 
-_COLUMNS = (
-    "physical_offset",
-    "queue_offset",
-    "store_timestamp",
-    "tags_code",
-    "size",
-    "queue",
-)
-"""The columns that dispatch reads."""
-
-KEPT = np.dtype([(name, RECORD[name]) for name in _COLUMNS])
+_WORDS = (RECORD.fields["queue"][1] + 4) // 8 if RECORD.fields else 0
+"""Words of 8 bytes that a row begins with, and that dispatch reads: up to the column `queue`."""
 
 _NO_BYTES = np.zeros(0, np.uint8)
 
@@ -47,12 +38,12 @@ class KeptRecords(NamedTuple):
     """The records of one step, as dispatch needs them.
 
     Attributes:
-        records: KEPT[n].
+        words: i8[n, _WORDS], what the rows of RECORD begin with.
         keys: KEY[m], of those records.
         table: the queues by their numbers.
     """
 
-    records: RecordColumns
+    words: Longs
     keys: KeyColumns
     table: QueueTable
 
@@ -73,11 +64,10 @@ class Stretch(NamedTuple):
 
     def batches(self) -> Iterator[Batch]:
         """Yield the records that were kept; each batch overwrites the one before."""
-        rows = np.zeros(max((len(part.records) for part in self.kept), default=0), RECORD)
+        rows = np.zeros(max((len(part.words) for part in self.kept), default=0), RECORD)
         for part in self.kept:
-            records = rows[: len(part.records)]
-            for name in _COLUMNS:
-                records[name] = part.records[name]
+            records = rows[: len(part.words)]
+            _words(records)[:] = part.words
             yield Batch(_NO_BYTES, 0, records, part.keys, part.table)
 
 
@@ -188,11 +178,9 @@ class LogWalk:
         return self._steps.step(start, limit, check=True)
 
     def _keep(self, batch: Batch) -> KeptRecords:
-        records, keys = np.empty(len(batch.records), KEPT), batch.keys.copy()
-        for name in _COLUMNS:
-            records[name] = batch.records[name]
-        self._room -= records.nbytes + keys.nbytes
-        return KeptRecords(records, keys, batch.table)
+        words, keys = _words(batch.records).copy(), batch.keys.copy()
+        self._room -= words.nbytes + keys.nbytes
+        return KeptRecords(words, keys, batch.table)
 
     def _note_firsts(self, batch: Batch) -> None:
         table, records = batch.table, batch.records
@@ -209,3 +197,8 @@ class LogWalk:
             topic, queue_id = table[number]
             if (name := topic.decode()) not in self._left_out:
                 self._firsts[name, queue_id] = offset
+
+
+def _words(records: RecordColumns) -> Longs:
+    """Return what rows begin with, as far as dispatch reads them; not copied."""
+    return records.view(np.int64).reshape(len(records), -1)[:, :_WORDS]
