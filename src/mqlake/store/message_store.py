@@ -304,8 +304,11 @@ class MessageStore(Answers):
 
     def _tick(self) -> None:
         self._tick_timer = None
-        if not self.core.tick(LONGEST_TURN):
-            # Not at once: requests are served in between.
+        self._tick_now()
+
+    def _tick_now(self) -> None:
+        """Dispatch for one turn, and what is left once requests have been served in between."""
+        if not self.core.tick(LONGEST_TURN) and self._tick_timer is None:
             self._tick_timer = self._loop.call_later(0, self._tick)
 
     async def _durable(self, end: int, result: PutResult) -> None:
@@ -333,8 +336,7 @@ class MessageStore(Answers):
                 # Whoever is about to put in this round of the loop gets into this sync.
                 await asyncio.sleep(0)
                 await self._run(self.core.log.unsynced())
-                if not self.core.tick(LONGEST_TURN):
-                    self._tick_soon()
+                self._tick_now()
                 self._release()
         except BaseException as error:
             self._release(f"the sync ended: {type(error).__name__}: {error}")
@@ -406,8 +408,7 @@ class MessageStore(Answers):
 
     async def _serve(self) -> None:
         while not await self._is_closing_after(LOOK_INTERVAL):
-            if not self.core.tick(LONGEST_TURN):
-                self._tick_soon()
+            self._tick_now()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)
             self._release()

@@ -42,11 +42,12 @@ from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Job, Service, Services
 from mqlake.store.settings import FlushDiskType, StoreSettings
 
-# Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
-# under load a longer tick costs less a message.
 LONGEST_TURN = 0.02
 """Seconds after which a tick leaves the rest to the next one, so that others are served: the first
 messages to thousands of queues make thousands of files."""
+
+# Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
+# under load a longer tick costs less a message.
 _LONGEST_TICK = 4
 
 # Milliseconds between looks whether somebody removed files of the store.
