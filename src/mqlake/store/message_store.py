@@ -1,6 +1,6 @@
 """A live store for asyncio (docs/live-store.md).
 
-Upstream: `DefaultMessageStore`, `GroupCommitService`, `FlushRealTimeService`.
+Upstream: `DefaultMessageStore`, `FlushRealTimeService`.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
-from typing import NamedTuple, Self
+from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.store.acknowledgements import Acknowledgements
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
@@ -28,19 +28,12 @@ from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings
+from mqlake.store.watermarks import Watermarks
 
 _log = logging.getLogger(__name__)
 
 _TURN = 0.002
 """Seconds after which others are served while a topic is removed."""
-
-
-class _Waiting(NamedTuple):
-    """A put that waits for the disk: up to which physical offset, since when."""
-
-    end: int
-    since: float
-    future: asyncio.Future[None]
 
 
 class MessageStore(Answers):
@@ -52,12 +45,14 @@ class MessageStore(Answers):
 
     Attributes:
         core: the store itself, for everything that needs no waiting.
+        watermarks: what may be acknowledged and read, and what else is known of where the log is.
         failed: done once the store's service task is gone, with the reason. The store takes no
             more messages then, and delivers and keeps nothing: close it, and open it again. There
             while it is open.
     """
 
     core: OwnedStore
+    watermarks: Watermarks
     failed: asyncio.Future[StoreError]
 
     def __init__(
@@ -67,10 +62,7 @@ class MessageStore(Answers):
         progress: Progress | None,
     ) -> None:
         self._path, self._settings, self._progress = path, settings, progress
-        self._waiting: deque[_Waiting] = deque()
         self._tick_timer: asyncio.TimerHandle | None = None
-        self._expiry: asyncio.TimerHandle | None = None
-        self._flushing: asyncio.Task[None] | None = None
         self._removals: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -102,8 +94,8 @@ class MessageStore(Answers):
         except BaseException:
             self._disk.shutdown()
             raise
-        self._is_sync = self.core.waits_for_disk
-        self._settings.on_change(self._expire, "sync_flush_timeout")
+        self.watermarks = self.core.watermarks
+        self._acknowledgements = Acknowledgements(self.core, self._settings, self._sync)
         self._closing = asyncio.Event()
         self.failed = self._loop.create_future()
         self._serving = self._loop.create_task(self._serve())
@@ -132,22 +124,15 @@ class MessageStore(Answers):
         self._closing.set()
         # Not cut off: the job that it may wait for writes files that closing writes too.
         await asyncio.gather(self._serving, return_exceptions=True)
-        if self._flushing is not None:
-            await asyncio.gather(self._flushing, return_exceptions=True)
-        for timer in (self._tick_timer, self._expiry):
-            if timer is not None:
-                timer.cancel()
+        await self._acknowledgements.finish()
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
         try:
             await self._loop.run_in_executor(self._disk, self.core.close)
         finally:
             self._disk.shutdown()
 
     # Put
-
-    @property
-    def waits_for_disk(self) -> bool:
-        """Whether what was appended is durable only once `durable` has returned (SYNC_FLUSH)."""
-        return self._is_sync
 
     async def put(self, message: Message) -> PutResult:
         """Append a message; return once it is as durable as the settings say.
@@ -166,9 +151,8 @@ class MessageStore(Answers):
             PutError: the disk failed.
         """
         results = self.append_many(messages)
-        last = next((result for result in reversed(results) if result.count), None)
-        if self._is_sync and last is not None:
-            await self._durable(last.physical_offset + last.size, last)
+        if (last := self.watermarks.unconfirmed(results)) is not None:
+            await self._acknowledgements.wait(last)
         return results
 
     async def put_batch(self, batch: MessageBatch) -> PutResult:
@@ -180,7 +164,7 @@ class MessageStore(Answers):
         return await self._finish(self.core.put_batch(batch))
 
     def append_many(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append messages as `put_many` does, without waiting for the disk: see `durable`."""
+        """Append messages as `put_many` does, without waiting until they are confirmed."""
         results = self.core.put_many(messages)
         self._tick_soon()
         return results
@@ -241,22 +225,19 @@ class MessageStore(Answers):
         self._tick_soon()
         return ended
 
-    async def durable(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
-        """Return results of appends once they are as durable as the settings say.
+    async def confirm(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
+        """Return results of appends once they may be acknowledged.
 
         Those that the disk failed to keep, or not in time, have another status then.
         """
-        last = next((result for result in reversed(results) if result.count), None)
-        if not self._is_sync or last is None:
+        if (last := self.watermarks.unconfirmed(results)) is None:
             return results
         try:
-            await self._durable(last.physical_offset + last.size, last)
+            await self._acknowledgements.wait(last)
         except PutError as error:
-            failed, flushed = error.result, self.core.log.flushed
+            failed, is_confirmed = error.result, self.watermarks.is_confirmed
             return [
-                result.failed(failed.status, failed.reason)
-                if result.count and result.physical_offset + result.size > flushed
-                else result
+                result if is_confirmed(result) else result.failed(failed.status, failed.reason)
                 for result in results
             ]
         return results
@@ -292,8 +273,8 @@ class MessageStore(Answers):
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
         self._tick_soon()
-        if self._is_sync:
-            await self._durable(result.physical_offset + result.size, result)
+        if not self.watermarks.is_confirmed(result):
+            await self._acknowledgements.wait(result)
         return result
 
     def _tick_soon(self) -> None:
@@ -308,73 +289,11 @@ class MessageStore(Answers):
             # Not at once: requests are served in between.
             self._tick_timer = self._loop.call_later(0, self._tick)
 
-    async def _durable(self, end: int, result: PutResult) -> None:
-        if self.core.log.flushed >= end:
-            return
-        future = self._loop.create_future()
-        now = self._loop.time()
-        self._waiting.append(_Waiting(end, now, future))
-        if self._expiry is None:
-            self._expiry = self._loop.call_at(now + self._patience, self._expire)
-        if self._flushing is None:
-            self._flushing = self._loop.create_task(self._flush())
-        try:
-            await future
-        except StoreError as error:
-            raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, str(error))) from error
-        except TimeoutError:
-            reason = f"not on the disk after {self.core.settings.sync_flush_timeout} ms"
-            raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason)) from None
-
-    async def _flush(self) -> None:
-        """Sync the log for all puts that wait, until none does: one sync for many of them."""
-        try:
-            while self._waiting:
-                # Whoever is about to put in this round of the loop gets into this sync.
-                await asyncio.sleep(0)
-                await self._run(self.core.log.unsynced())
-                if not self.core.tick(LONGEST_TURN):
-                    self._tick_soon()
-                self._release()
-        except BaseException as error:
-            self._release(f"the sync ended: {type(error).__name__}: {error}")
-            if not isinstance(error, Exception):
-                raise
-            self.core.flush_service.failed(error)
-        finally:
-            self._flushing = None
-
-    def _release(self, reason: str | None = None) -> None:
-        """Answer the puts that need not wait any longer; with a reason, all of them with that."""
-        failure, flushed = self.core.failure, self.core.log.flushed
-        reason = str(failure) if failure else reason
-        while self._waiting and (reason is not None or self._waiting[0].end <= flushed):
-            waiting = self._waiting.popleft()
-            if waiting.future.done():
-                continue
-            if waiting.end <= flushed:
-                waiting.future.set_result(None)
-            else:
-                waiting.future.set_exception(StoreError(reason))
-
-    @property
-    def _patience(self) -> float:
-        """Seconds that a put waits for the disk at most."""
-        return self._settings.now.sync_flush_timeout / 1000
-
-    def _expire(self) -> None:
-        """Give up on puts that have waited too long; look again when the next one has."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
-        now, patience = self._loop.time(), self._patience
-        for waiting in self._waiting:
-            if waiting.future.done():
-                continue
-            if waiting.since + patience > now:
-                self._expiry = self._loop.call_at(waiting.since + patience, self._expire)
-                return
-            waiting.future.set_exception(TimeoutError())
+    async def _sync(self) -> None:
+        """Make the log durable, and dispatch what is confirmed then."""
+        await self._run(self.core.log.unsynced())
+        if not self.core.tick(LONGEST_TURN):
+            self._tick_soon()
 
     # Read
 
@@ -410,7 +329,7 @@ class MessageStore(Answers):
                 self._tick_soon()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)
-            self._release()
+            self._acknowledgements.release()
 
     def _served(self, task: asyncio.Task[None]) -> None:
         """Fail loudly if the service task has ended for another reason than that of closing."""
@@ -423,7 +342,7 @@ class MessageStore(Answers):
         failure = StoreError(f"the store's service task is gone: {reason}; open the store again")
         _log.critical("%s: %s", self._path, failure, exc_info=error)
         self.core.fail(failure)
-        self._release()
+        self._acknowledgements.release()
         self.failed.set_result(failure)
 
     async def _is_closing_after(self, seconds: float) -> bool:

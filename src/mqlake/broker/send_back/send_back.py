@@ -74,7 +74,7 @@ class SendBack:
             topic = naming.dlq_topic(group.group_name)
             self._parts.topics.make(topic, naming.DLQ_QUEUES)
         store, message = self._parts.store, _again(header, group, stored, topic, is_dead=is_dead)
-        (put,) = await store.durable([store.append_again(message, may_wait=not is_dead)])
+        (put,) = await store.confirm([store.append_again(message, may_wait=not is_dead)])
         if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
             return
         why = f"group {group.group_name} gave it back; {topic}: {put.reason}"

@@ -65,6 +65,6 @@ class EndTransactions:
     async def _check(self, put: PutResult) -> None:
         """Return once a committed message is durable; one that the disk is late with counts."""
         if put.is_ok:
-            (put,) = await self._store.durable([put])
+            (put,) = await self._store.confirm([put])
         if not put.is_ok and put.status is not PutStatus.FLUSH_DISK_TIMEOUT:
             raise refusal(put)

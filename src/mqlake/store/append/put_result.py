@@ -51,6 +51,11 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
 
     @property
+    def end(self) -> int:
+        """Return the physical offset after the last record; -1 if nothing was put."""
+        return self.physical_offset + self.size
+
+    @property
     def is_ok(self) -> bool:
         """Say whether all was put, and as durable as the settings promise."""
         return self.status is PutStatus.PUT_OK
