@@ -172,7 +172,7 @@ class BlockingMessageStore(Answers):
             if core.failure is not None:
                 reason = str(core.failure)
                 raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from core.failure
-            if not self._is_syncing:
+            if not self._is_syncing and result.end > core.log.flushed:
                 self._sync(result)
             elif not self.lock.wait(deadline - core.clock.monotonic()):
                 reason = f"not on the disk after {timeout} ms"

@@ -15,17 +15,25 @@ from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
+from mqlake.storage.clock import Clock
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.acknowledgements import Acknowledgements
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
-from mqlake.store.delivery.transactions import Ended
+from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.delivery.redelivery import Redelivery
+from mqlake.store.delivery.timers import TimerMessages
+from mqlake.store.delivery.transactions import Ended, Transactions
 from mqlake.store.disk_threads import disk_threads
 from mqlake.store.live_settings import Current, GivenSettings, open_settings
 from mqlake.store.owned_store import LONGEST_TURN, OwnedStore
+from mqlake.store.port import Health
+from mqlake.store.reads.live_reads import LiveReads
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
+from mqlake.store.retention.retention import Retention
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings
 from mqlake.store.watermarks import Watermarks
@@ -44,15 +52,24 @@ class MessageStore(Answers):
     fails; what was acknowledged is as durable as `flushDiskType` says.
 
     Attributes:
-        core: the store itself, for everything that needs no waiting.
-        watermarks: what may be acknowledged and read, and what else is known of where the log is.
+        core: the store itself, for everything that needs no waiting. There while it is open, as are
+            the following, which are its parts: see `port.Store`, which this is.
         failed: done once the store's service task is gone, with the reason. The store takes no
             more messages then, and delivers and keeps nothing: close it, and open it again. There
             while it is open.
     """
 
     core: OwnedStore
+    clock: Clock
+    directory: OwnedDirectory
     watermarks: Watermarks
+    reads: LiveReads
+    config: ConfigStore
+    redelivery: Redelivery
+    timers: TimerMessages
+    transactions: Transactions
+    retention: Retention
+    health: Health
     failed: asyncio.Future[StoreError]
 
     def __init__(
@@ -94,13 +111,19 @@ class MessageStore(Answers):
         except BaseException:
             self._disk.shutdown()
             raise
-        self.watermarks = self.core.watermarks
+        self._hand_out(self.core)
         self._acknowledgements = Acknowledgements(self.core, self._settings, self._sync)
         self._closing = asyncio.Event()
         self.failed = self._loop.create_future()
         self._serving = self._loop.create_task(self._serve())
         self._serving.add_done_callback(self._served)
         return self
+
+    def _hand_out(self, core: OwnedStore) -> None:
+        self.clock, self.directory, self.watermarks = core.clock, core.directory, core.watermarks
+        self.reads, self.config, self.retention = core.reads, core.config, core.retention
+        self.redelivery, self.timers = core.redelivery, core.timers
+        self.transactions, self.health = core.transactions, core
 
     def _open(self) -> OwnedStore:
         directory = LocalOwnedDirectory.make(self._path)
@@ -131,6 +154,26 @@ class MessageStore(Answers):
             await self._loop.run_in_executor(self._disk, self.core.close)
         finally:
             self._disk.shutdown()
+
+    # Facts
+
+    @property
+    def was_closed_cleanly(self) -> bool:
+        """Whether the last process closed the store."""
+        return self.core.recovered.is_clean
+
+    @property
+    def largest_record(self) -> int:
+        """Bytes that one record, or one batch of them, may have at most."""
+        return self.core.log.largest_record
+
+    def queue_ends(self) -> Mapping[tuple[str, int], int]:
+        """Return the next queue offset of each (topic, queue id); do not change it."""
+        return self.core.offsets.table
+
+    def dispatched_messages(self) -> int:
+        """Return how many messages were dispatched since the start."""
+        return self.core.dispatcher.count
 
     # Put
 
@@ -351,6 +394,16 @@ class MessageStore(Answers):
                 return await self._closing.wait()
         except TimeoutError:
             return False
+
+    def sync_log(self) -> None:
+        """Return once every message is on this disk and dispatched. It blocks the event loop.
+
+        Raises:
+            SyncError: the disk failed; the store takes no more messages.
+            DiskError: the disk refused something; the same call may succeed later.
+        """
+        self.core.sync_log()
+        self._acknowledgements.release()
 
     async def remove_topic(self, topic: str) -> None:
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.

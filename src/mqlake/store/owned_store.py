@@ -27,7 +27,7 @@ from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_store import ConfigStore
-from mqlake.store.delivery.redelivery import Redelivery, is_permanent
+from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.timers import TimerMessages
@@ -211,7 +211,7 @@ class OwnedStore:
         except Refusal as refusal:
             return refusal.result
         result = self.redelivery.put(waiting)
-        if is_permanent(result) and waiting.topic == SCHEDULE_TOPIC:
+        if result.is_permanent and waiting.topic == SCHEDULE_TOPIC:
             return self.redelivery.put(message)
         return result
 

@@ -81,7 +81,7 @@ class Replies:
         client = self._parts.clients.producer_with_id(client_id)
         if client is None:
             return f"push reply message fail, channel of <{client_id}> not found."
-        now = self._parts.store.core.clock.milliseconds()
+        now = self._parts.store.clock.milliseconds()
         pushed = ReplyMessageHeader(
             producer_group=header.producer_group,
             topic=header.topic,

@@ -54,7 +54,7 @@ class SendMessages:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._store = parts, parts.store
         self._loop = asyncio.get_running_loop()
-        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
+        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.clock)
         self._dead_letters = DeadLetters(parts)
         self._runs = Runs(parts, self._put)
         self._checks, self._sizes = SendChecks(parts), SendSizes(parts)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mqlake.dispatch.queue_read import wanted
-from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import check_topic_name
 from mqlake.store.dispatch.dispatcher import Dispatcher
@@ -102,6 +102,11 @@ class LiveReads(Lookups):
         check_topic_name(topic)
         low = self._queues.min_offset(topic, queue_id)
         return QueueRange(low, self._queues.max_offset(topic, queue_id))
+
+    def entries(self, topic: str, queue_id: int, start: int, count: int) -> list[QueueEntry]:
+        """Return up to `count` entries of a queue from an offset on; fewer at the end of a file."""
+        data = self._queues.entries(check_topic_name(topic), queue_id, start, count)
+        return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
 
     def get(
         self,
