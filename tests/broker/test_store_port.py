@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import mqlake.broker
+from mqlake.store import MessageStore, port
 
 BROKER = Path(mqlake.broker.__file__).parent
 STORE = "mqlake.store"
@@ -65,9 +67,29 @@ def test_nothing_reaches_into_the_core() -> None:
     assert not found
 
 
-def test_the_port_exports_what_it_declares() -> None:
-    import mqlake.store.port as port
+ROLES: tuple[tuple[str, type], ...] = (
+    ("config", port.ConfigTables),
+    ("health", port.Health),
+    ("reads", port.Reads),
+    ("redelivery", port.Redelivery),
+    ("retention", port.Retention),
+    ("timers", port.Timers),
+    ("transactions", port.Transactions),
+)
 
-    declared = {name for name in vars(port) if getattr(vars(port)[name], "_is_protocol", False)}
-    own = {name for name in declared if vars(port)[name].__module__ == port.__name__}
-    assert own <= set(port.__all__)
+
+def missing(part: object, protocol: type) -> set[str]:
+    """Return what a protocol declares and an object lacks."""
+    declared = {name for name in (*vars(protocol), *protocol.__annotations__) if name[0] != "_"}
+    assert declared
+    return {name for name in declared if not hasattr(part, name)}
+
+
+def test_a_message_store_hands_out_what_the_port_declares(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path) as store:
+            assert not missing(store, port.Store)
+            for name, protocol in ROLES:
+                assert not missing(getattr(store, name), protocol), name
+
+    asyncio.run(run())
