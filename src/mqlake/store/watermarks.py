@@ -58,7 +58,7 @@ class Watermarks:
 
     def is_confirmed(self, result: PutResult) -> bool:
         """Say whether an append may be acknowledged; what was refused may be answered at once."""
-        return result.end <= self.confirmed
+        return self.confirms_at_append or result.end <= self.confirmed
 
     def unconfirmed(self, results: Sequence[PutResult]) -> PutResult | None:
         """Return the append that acknowledging all of these has to wait for, None if none does.
