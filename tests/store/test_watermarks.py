@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from mqlake.formats.message_batch import encode_batch
-from mqlake.store import BlockingMessageStore, Message, MessageBatch, MessageStore, PutResult
+from mqlake.store import (
+    BlockingMessageStore,
+    Message,
+    MessageBatch,
+    MessageStore,
+    PutError,
+    PutResult,
+)
 from mqlake.store.append.put_result import PutStatus
 from mqlake.store.delivery.transactions import Ended
 from mqlake.store.owned_store import OwnedStore
@@ -124,6 +131,21 @@ def test_what_is_not_confirmed_in_time_is_late(tmp_path: Path, held: HeldWaterma
                 PutStatus.PUT_OK,
                 PutStatus.FLUSH_DISK_TIMEOUT,
             ]
+
+    asyncio.run(run())
+
+
+def test_a_put_that_is_not_confirmed_fails_when_the_store_is_closed(
+    tmp_path: Path, held: HeldWatermark
+) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SLOW) as store:
+            held.hold(0)
+            put = asyncio.ensure_future(store.put(ONE))
+            await asyncio.sleep(0)
+            await on_disk(store)
+        with pytest.raises(PutError, match="the store was closed before"):
+            await asyncio.wait_for(put, PATIENCE)
 
     asyncio.run(run())
 

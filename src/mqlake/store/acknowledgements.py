@@ -83,9 +83,10 @@ class Acknowledgements:
                 waiting.future.set_exception(StoreError(reason))
 
     async def finish(self) -> None:
-        """Return once no put waits any more; nothing may be put meanwhile."""
+        """Return once no put waits any more: those that are still not confirmed fail."""
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
+        self.release("the store was closed before the message was confirmed")
         if self._expiry is not None:
             self._expiry.cancel()
 
