@@ -117,7 +117,7 @@ def test_a_run_of_records_whose_first_size_is_not_there_yet(live: Live) -> None:
     # As in the middle of `append_record`: a whole record stands behind one that has no size yet.
     log = live.store.log
     live.append(2)
-    first = live.store.readable_end
+    first = live.store.watermarks.confirmed
     place = log.place(first)
     assert place is not None
     file = live.store.directory.open_writable(place.segment.path)
