@@ -159,11 +159,11 @@ def follow(
     start = time.perf_counter()
     with stop_on_signals() as stop, open_spark(master, progress, store, place) as (session, report):
         if to == "store":
-            from mqlake.spark.follow.dispatch import dispatch
+            from mqlake.spark.follow.derived_files import dispatch
 
             found = dispatch(session, wanted, stop, report)
         else:
-            from mqlake.spark.follow.follow import follow as run
+            from mqlake.spark.follow.job import follow as run
 
             options = FollowOptions(
                 **wanted.members(),

@@ -58,7 +58,7 @@ def dump(
 ) -> int:
     """Write out the records, as a consumer would see them."""
     from mqlake.kafka.isolation import Isolation
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
 
     damaged = 0
 
@@ -68,7 +68,7 @@ def dump(
         where = f"{damage.file}, byte {damage.offset}"
         sys.stderr.write(f"mqlake: {printable(where)}: {printable(damage.reason)}\n")
 
-    places = find(path)
+    places = find_partitions(path)
     for place in places.partitions:
         with place.open() as partition:
             records = partition.records(

@@ -53,12 +53,12 @@ def lookup(
         raise shared.UsageError("say what to look for: --offset N, or --time MS")
 
     from mqlake.kafka.isolation import Isolation
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.lookup import by_offset, by_time
 
     found = [
         answer
-        for place in find(path).partitions
+        for place in find_partitions(path).partitions
         if (
             answer := by_time(place, time, Isolation(isolation))
             if time is not None

@@ -32,12 +32,12 @@ def rebuild_index(
     json: shared.Json = False,
 ) -> int:
     """Make the index files again from the logs, which stay as they are."""
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.repair.rebuild_index import rebuild_index as rebuild
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()
-    done = [(place, rebuild(place, settings)) for place in find(path).partitions]
+    done = [(place, rebuild(place, settings)) for place in find_partitions(path).partitions]
     seconds = time.perf_counter() - start
     if json:
         partitions = [{"path": str(place.path), "segments": made} for place, made in done]

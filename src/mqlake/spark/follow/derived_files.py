@@ -15,7 +15,7 @@ import msgspec
 
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.local import Progress
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild.job import rebuild
 from mqlake.spark.follow.identity import in_use
 from mqlake.spark.follow.options import StoreQuery
 from mqlake.spark.follow.query import Query, require_classic
