@@ -29,10 +29,10 @@ def _follow(session: Session, scratch: Path) -> None:
         store.put(Message("topic", b"body"))
     out = scratch / "table"
     state = out / STATE / "checkpoint"
-    wanted = FollowOptions(
+    options = FollowOptions(
         format=Format.PARQUET, store=scratch / "store", out=out, checkpoint=state, once=True
     )
-    follow(session, wanted)
+    follow(session, options)
 
 
 def main(archive: Path) -> None:

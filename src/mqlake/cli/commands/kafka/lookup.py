@@ -58,11 +58,11 @@ def lookup(
 
     found = [
         answer
-        for place in find_partitions(path).partitions
+        for partition_path in find_partitions(path).partitions
         if (
-            answer := by_time(place, time, Isolation(isolation))
+            answer := by_time(partition_path, time, Isolation(isolation))
             if time is not None
-            else by_offset(place, offset or 0, Isolation(isolation))
+            else by_offset(partition_path, offset or 0, Isolation(isolation))
         )
     ]
     if json:

@@ -37,10 +37,15 @@ def rebuild_index(
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()
-    done = [(place, rebuild(place, settings)) for place in find_partitions(path).partitions]
+    done = [
+        (partition_path, rebuild(partition_path, settings))
+        for partition_path in find_partitions(path).partitions
+    ]
     seconds = time.perf_counter() - start
     if json:
-        partitions = [{"path": str(place.path), "segments": made} for place, made in done]
+        partitions = [
+            {"path": str(partition_path.path), "segments": made} for partition_path, made in done
+        ]
         write_json({"partitions": partitions, "seconds": round(seconds, 3)})
     else:
         from mqlake.cli.views.kafka.rebuild_index import view
