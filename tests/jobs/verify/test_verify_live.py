@@ -11,8 +11,7 @@ import pytest
 from mqlake.formats import record
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.verify import settled
-from mqlake.jobs.verify.verify import VerifyReport, verify
+from mqlake.jobs.verify import VerifyReport, settled, verify
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
