@@ -39,7 +39,7 @@ class PopRequests:
     def __init__(self, parts: Parts, reading: Reading, waiting: Waiting, rounds: Rounds) -> None:
         self._parts, self._reading = parts, reading
         self._waiting, self._rounds = waiting, rounds
-        self._now = parts.store.core.clock.milliseconds
+        self._now = parts.store.clock.milliseconds
 
     # POP_MESSAGE
 

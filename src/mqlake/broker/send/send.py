@@ -54,7 +54,7 @@ class SendMessages:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._store = parts, parts.store
         self._loop = asyncio.get_running_loop()
-        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
+        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.clock)
         self._dead_letters = DeadLetters(parts)
         self._runs = Runs(parts, self._put)
         self._checks, self._sizes = SendChecks(parts), SendSizes(parts)
@@ -62,7 +62,7 @@ class SendMessages:
         parts.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
         self._messages: list[Message] = []
         self._sent: list[_Sent] = []
-        self._unflushed = 0
+        self._unconfirmed = 0
         self._tasks: set[asyncio.Task[None]] = set()
         parts.on_stop.append(self._answer_all)
 
@@ -101,7 +101,7 @@ class SendMessages:
 
     def _take(self, peer: Peer, request: Command, header: Header) -> None:
         topic = self._checks.topic(header, peer)
-        if self._unflushed:
+        if self._unconfirmed:
             self._check_room()
         properties, unique_key = self._properties.of(header.properties)
         name, queue_id = header.topic, header.queue_id
@@ -159,9 +159,9 @@ class SendMessages:
         self._sent.append(sent)
 
     def _check_room(self) -> None:
-        if self._unflushed >= self._parts.settings.send_thread_pool_queue_capacity:
+        if self._unconfirmed >= self._parts.settings.send_thread_pool_queue_capacity:
             raise self._parts.busy.refusal(
-                "WAITING_FOR_DISK", f"{self._unflushed} sends wait for the disk"
+                "WAITING_FOR_DISK", f"{self._unconfirmed} sends wait for the disk"
             )
 
     def _is_half(self, message: Message) -> bool:
@@ -190,26 +190,26 @@ class SendMessages:
         self._finish(sent, results, begin)
 
     def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
-        if not self._store.waits_for_disk:
+        if self._store.watermarks.unconfirmed(results) is None:
             self._answer(sent, results, begin)
             return
-        self._unflushed += len(sent)
+        self._unconfirmed += len(sent)
         for peer, request, _, _ in sent:
             peer.drop_body(request)
-        task = self._loop.create_task(self._answer_once_durable(sent, results, begin))
+        task = self._loop.create_task(self._answer_once_confirmed(sent, results, begin))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer_once_durable(
+    async def _answer_once_confirmed(
         self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float
     ) -> None:
         try:
-            results = await self._store.durable(results)
+            results = await self._store.confirm(results)
             self._answer(sent, results, begin)
         except Exception as error:  # noqa: BLE001 (as in `_put`)
             self._fail(sent, error)
         finally:
-            self._unflushed -= len(sent)
+            self._unconfirmed -= len(sent)
 
     def _fail(self, sent: Sequence[_Sent], error: Exception) -> None:
         """Answer sends whose messages may or may not have been put."""

@@ -19,7 +19,7 @@ from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import Stored, read_entry
+from mqlake.store.delivery.put_again import read_entry
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timer_messages import (
@@ -37,6 +37,7 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
+from mqlake.store.stored import Stored
 
 _INTERVAL = 50
 _MOST_MESSAGES = 500
