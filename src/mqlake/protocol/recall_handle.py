@@ -47,9 +47,9 @@ def parse_recall_handle(text: str) -> RecallHandle:
     Raises:
         RemotingError: ILLEGAL_OPERATION: the text is no handle.
     """
+    if len(text) > _MOST:
+        raise _no_handle()
     try:
-        if len(text) > _MOST:
-            raise ValueError
         words = urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().split(" ")
     except ValueError:
         raise _no_handle() from None

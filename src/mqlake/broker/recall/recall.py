@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import refusal
 from mqlake.formats.config.topics import PERM_WRITE
-from mqlake.formats.properties import PGROUP, TAGS, UNIQ_KEY, encode_pairs
+from mqlake.formats.properties import CANCEL, DELIVER_MS, PGROUP, TAGS, UNIQ_KEY, encode_pairs
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
@@ -22,7 +22,6 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
-from mqlake.store.delivery.timer_messages import CANCEL, DELIVER_MS
 
 _TAG = "_RECALL_TAG_"
 _BODY = b"0"
@@ -58,7 +57,7 @@ class Recalls:
             born_host=peer.address,
             encoded_properties=encode_pairs(pairs),
         )
-        (result,) = await store.durable(store.append_many([message]))
+        (result,) = await store.confirm(store.append_many([message]))
         if not result.count:
             raise refusal(result)
         code = ResponseCode.SUCCESS
@@ -92,7 +91,7 @@ class Recalls:
             raise _illegal("timestamp invalid")
 
     def _now(self) -> int:
-        return self._parts.store.core.clock.milliseconds()
+        return self._parts.store.clock.milliseconds()
 
 
 def _illegal(why: str) -> RemotingError:
