@@ -21,6 +21,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pop.family import PopConsumption
 from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.query.requests import QueryRequests
+from mqlake.broker.recall.recall import Recalls
 from mqlake.broker.reply.reply import Replies
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back.send_back import SendBack
@@ -59,6 +60,7 @@ FAMILIES: tuple[type[Family], ...] = (
     PullRequests,
     QueryRequests,
     EndTransactions,
+    Recalls,
     Replies,
     PopConsumption,
     *ADMIN,

@@ -17,20 +17,24 @@ from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.topics import any_queue
 from mqlake.formats import sys_flag
 from mqlake.formats.config.topics import Topic
-from mqlake.formats.own_properties import LONGEST_SENT
+from mqlake.formats.own_properties import LONGEST_SENT, TIMER_OUT_MS
 from mqlake.formats.properties import (
     DELAY,
     NAME_VALUE_SEPARATOR,
+    REAL_TOPIC,
     TRAN_MSG,
+    UNIQ_KEY,
     decode_properties,
 )
 from mqlake.formats.property_edits import edit
+from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.protocol.permission import Permission
+from mqlake.protocol.recall_handle import RecallHandle
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
@@ -40,12 +44,15 @@ from mqlake.store.append.put_result import PutResult
 _PATIENCE = 1.0
 """Seconds that a stop waits for the disk, so that sends are answered."""
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
+_TIMED = b"TIMER_DE"
+"""What the names of all properties begin with that ask for a delivery time."""
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
 _log = logging.getLogger(__name__)
 
-_Sent = tuple[Peer, Command, int, str]
-"""Who sent what, to which queue, and its unique key: what an answer needs."""
+_Sent = tuple[Peer, Command, int, str, bool]
+"""Who sent what, to which queue, its unique key, and whether it may have a delivery time: what an
+answer needs."""
 
 
 class SendMessages:
@@ -112,7 +119,7 @@ class SendMessages:
             sizes.check_batch(body_size)
             batch = _batch(peer, request, header, topic, queue_id, properties)
             self._put()
-            sent = peer, request, queue_id, unique_key
+            sent = peer, request, queue_id, unique_key, False
             begin = time.perf_counter()
             self._finish([sent], [self._store.append_batch(batch)], begin)
             return
@@ -139,7 +146,7 @@ class SendMessages:
             0,
             properties,
         )
-        sent = peer, request, queue_id, unique_key
+        sent = peer, request, queue_id, unique_key, _TIMED in properties
         if _HALF in properties and self._is_half(message):
             if len(properties) + len(unique_key) > sizes.half_properties:
                 sizes.check(properties, body_size, unique_key)
@@ -194,7 +201,7 @@ class SendMessages:
             self._answer(sent, results, begin)
             return
         self._unconfirmed += len(sent)
-        for peer, request, _, _ in sent:
+        for peer, request, *_ in sent:
             peer.drop_body(request)
         task = self._loop.create_task(self._answer_once_confirmed(sent, results, begin))
         self._tasks.add(task)
@@ -215,7 +222,7 @@ class SendMessages:
         """Answer sends whose messages may or may not have been put."""
         _log.error("%d sends failed", len(sent), exc_info=error)
         remark = f"{type(error).__name__}: {error}"
-        for peer, request, _, _ in sent:
+        for peer, request, *_ in sent:
             peer.answer(request, response(request, ResponseCode.SYSTEM_ERROR, remark=remark))
 
     async def _answer_all(self) -> None:
@@ -227,9 +234,23 @@ class SendMessages:
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._parts.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
-        for (peer, request, queue_id, unique_key), result in zip(sent, results, strict=True):
+        for (peer, request, queue_id, unique_key, is_timed), result in zip(
+            sent, results, strict=True
+        ):
             if not request.is_oneway:
-                peer.answer(request, answer_of(request, result, queue_id, unique_key))
+                handle = self._recall_handle(result) if is_timed else None
+                peer.answer(request, answer_of(request, result, queue_id, unique_key, handle))
+
+    def _recall_handle(self, result: PutResult) -> str | None:
+        """Return what takes a message back that waits for its time, None for any other."""
+        record = self._store.reads.record_at(result.physical_offset) if result.count else None
+        if record is None or record.topic != TIMER_TOPIC:
+            return None
+        pairs = record.properties
+        # The slot is the end of the time in which the message may be due, and not in it.
+        due, topic = int(pairs[TIMER_OUT_MS]) + 1, pairs[REAL_TOPIC]
+        broker_name = self._parts.settings.broker_name
+        return RecallHandle(topic, broker_name, due, pairs.get(UNIQ_KEY, "")).text
 
 
 def _writable_queue(topic: Topic) -> int:

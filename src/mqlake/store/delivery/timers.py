@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 
 from mqlake.formats.consume_queue import ENTRY, QueueEntry
-from mqlake.formats.properties import REAL_TOPIC, UNIQ_KEY
+from mqlake.formats.properties import CANCEL, REAL_TOPIC, UNIQ_KEY
 from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerPosition
 from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
@@ -23,7 +23,6 @@ from mqlake.store.delivery.put_again import read_entry
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timer_messages import (
-    CANCEL,
     Identity,
     delivered,
     due_slot,
