@@ -42,6 +42,7 @@ newest-spark-test: $(STAMP)  ## the tests of Spark with the newest PySpark inste
 	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark
 
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
+	$(BIN)/python -m tests.attacks --nightly
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.crash --nightly
 	$(BIN)/python -m tests.spark.follow --nightly

@@ -14,7 +14,7 @@ from typing import Any
 
 from mqlake.errors import MqlakeError
 from mqlake.kafka import warm_up
-from mqlake.kafka.log.partition_path import find
+from mqlake.kafka.log.partition_path import find_partitions
 from mqlake.kafka.settings import LogSettings
 from mqlake.kafka.state.leader_epochs import LeaderEpochs
 from mqlake.kafka.state.producer_state import ProducerState
@@ -41,7 +41,7 @@ def recover(directory: str, interval: str) -> Answer:
 def verify(directory: str) -> Answer:
     """Check a partition, as the command does."""
     begin = time.perf_counter()
-    report = verify_partitions(directory, find(Path(directory)).partitions)
+    report = verify_partitions(directory, find_partitions(Path(directory)).partitions)
     seconds = time.perf_counter() - begin
     return {"seconds": seconds, "records": report.records, "ok": report.ok}
 

@@ -21,8 +21,8 @@ from mqlake.dispatch.key_hashes import key_hashes
 from mqlake.errors import MqlakeError
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.engine import Engine
-from mqlake.jobs.rebuild.rebuild import rebuild as rebuild_job
-from mqlake.jobs.verify.verify import verify as verify_job
+from mqlake.jobs.rebuild import rebuild as rebuild_job
+from mqlake.jobs.verify import verify as verify_job
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.index.index_files import IndexFiles
 

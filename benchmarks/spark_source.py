@@ -15,7 +15,7 @@ from benchmarks.commit_log import key, write_commit_log
 from benchmarks.ready_batches import ready
 from benchmarks.results import Bar, Section, Series
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.source.columns import COLUMNS
 from mqlake.spark.source.data_source import RocketMQDataSource
 from mqlake.spark.source.options import read_options

@@ -23,12 +23,11 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
-from mqlake.formats.record import Record
-from mqlake.jobs.engine import Engine
-from mqlake.jobs.rebuild.rebuild import rebuild
-from mqlake.spark.dataframe import messages
-from mqlake.spark.session import open_session
-from mqlake.store.reader import StoreReader
+from mqlake.formats import Record
+from mqlake.jobs import Engine
+from mqlake.jobs.rebuild import rebuild
+from mqlake.spark import messages, open_session
+from mqlake.store import StoreReader
 
 HERE = Path(__file__).parent
 QUERY = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mqlake.store.reader import StoreReader
+from mqlake.store import StoreReader
 
 
 def main(store: str, topic: str, key: str) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs import LocalEngine
+from mqlake.jobs.rebuild import rebuild
 
 
 def main(store: str, out: str) -> None:
-    """Rebuild on the threads of this process; `mqlake.spark.session` has the engine for Spark."""
+    """Rebuild on threads of this process; `mqlake.spark.open_session` has an engine for Spark."""
     engine = LocalEngine(progress=lambda step, done, total: print(f"{step}: {done} of {total}"))
     report = rebuild(Path(store), engine, out=Path(out))
     print(f"{report.queue_entries} queue entries, {report.index_entries} index entries")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mqlake.spark.dataframe import messages
-from mqlake.spark.session import open_session
+from mqlake.spark import messages, open_session
 
 
 def main(store: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.broker_process import Toll, attacked
+from tests.attacks.broker_process import TOLLS, Toll, attacked
 from tests.attacks.honest_client import Service
 from tests.attacks.probe import Probe
 
@@ -52,11 +52,12 @@ def test_nobody_attacks(tmp_path: Path) -> None:
     assert attack.toll.before < attack.toll.peak + (1 << 20)
 
 
-def test_a_toll_that_is_too_high_fails() -> None:
+def test_a_toll_that_is_too_high_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TOLLS, raising=False)
     good = Toll(0.01, 0.01, 1 << 28, 1 << 28, 1 << 28, Service(10, 0.1, []))
     good.check()
     for bad in (
-        good._replace(stall=0.3),
+        good._replace(stall=0.5),
         good._replace(peak=1 << 30),
         good._replace(service=Service(10, 0.1, ["lost"])),
         good._replace(service=Service(0, 0.0, [])),

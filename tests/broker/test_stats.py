@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from mqlake.broker.stats import GROUP_GET, LOOK, TOPIC_PUT, Stats
 from mqlake.protocol.bodies.stats import BrokerStats
-from tests.remoting.finishing import finish
+from mqlake.remoting.slices import run_at_once
 
 DAY = 24 * 3600
 NOON = 1_795_132_800_000
@@ -25,7 +25,7 @@ class Counted:
         """Let time go by, with the looks that are due."""
         for _ in range(int(seconds / LOOK)):
             self.now += int(LOOK * 1000)
-            finish(self.stats.look())
+            run_at_once(self.stats.look())
 
     def found(self, name: str, key: str) -> BrokerStats:
         stats = self.stats.find(name, key)

@@ -76,7 +76,7 @@ class FaultySession(Session):
         require(taken <= {*fresh}, f"acknowledged, but not in the log: {taken - {*fresh}}")
         require({*fresh} <= taken, f"refused, but in the log: {fresh.keys() - taken}")
         self._acknowledge(fresh.values())
-        if self.store.waits_for_disk and taken:
+        if not self.store.watermarks.confirms_at_append and taken:
             self.flush()
         return results
 
@@ -270,8 +270,8 @@ def _check_put(session: FaultySession) -> None:
     result = session.put(keys=key)
     require(result.is_ok, f"the disk is well, and a put is refused: {result.reason}")
     session.tick()
-    at = store.dispatcher.position
-    require(at == store.readable_end, f"dispatched to {at}, not to {store.readable_end}")
+    at, end = store.watermarks.dispatched, store.watermarks.confirmed
+    require(at == end, f"dispatched to {at}, not to {end}")
     found = store.reads.get(TOPIC, 0, result.queue_offset, 1, max_bytes=1 << 20).records
     offsets = [record.physical_offset for record in found]
     require(offsets == [result.physical_offset], f"{offsets} is read, not the message")

@@ -107,7 +107,7 @@ class Session:
         """Let the store put something, and wait until it is acknowledged."""
         results = self.do(act)
         assert all(result.is_ok for result in results), results
-        if self.store.waits_for_disk:
+        if not self.store.watermarks.confirms_at_append:
             self.flush()
         return results
 

@@ -52,7 +52,7 @@ class StoreWorkload:
         numbers = frozenset(found.record.physical_offset for found in log.records)
         values = {f"next of {queue}": store.offsets.next(*queue) for queue in store.queues.queues()}
         values[OFFSET] = store.config.consumer_offsets.query(GROUP, TOPIC, 0) or 0
-        if store.waits_for_disk:
+        if not store.watermarks.confirms_at_append:
             # It serves them, so they are on the disk.
             for number in sorted(numbers):
                 disk.record(Note(Durable(number)))

@@ -15,6 +15,8 @@ from tests.crash.simulator import Outcome, Violation
 from tests.crash.workloads import ALL, WORKLOADS
 
 IMAGES = 21_000
+AGAIN = 200
+"""One image in so many is crashed again during its recovery."""
 
 
 def test_there_are_enough_workloads_and_images() -> None:
@@ -25,7 +27,7 @@ def test_there_are_enough_workloads_and_images() -> None:
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_crashes(shard: int) -> None:
-    outcomes = simulate(shards()[shard], IMAGES // SHARDS, seed=1)
+    outcomes = simulate(shards()[shard], IMAGES // SHARDS, seed=1, again=AGAIN)
     found = [violation.describe() for outcome in outcomes for violation in outcome.violations]
     assert not found, "\n".join(found)
     assert sum(outcome.distinct for outcome in outcomes) >= IMAGES // SHARDS

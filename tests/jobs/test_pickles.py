@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mqlake.jobs.export.export import export
+from mqlake.jobs.export import export
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.verify import verify
 from tests.golden import store
 from tests.jobs.model import read_index_files, read_queue_files
 

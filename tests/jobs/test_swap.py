@@ -10,7 +10,7 @@ import pytest
 
 from mqlake.errors import DiskError, JobError, StoreError
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.swap import PARTS, SCRATCH, Exchange, require_empty
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from tests.jobs.logs import LogWriter
@@ -194,7 +194,7 @@ DYING = """
 import os, sys
 from pathlib import Path
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 
 left = int(sys.argv[2])
 

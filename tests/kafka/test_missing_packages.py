@@ -11,11 +11,11 @@ import pytest
 
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.formats.kafka import compression, crc32c
-from mqlake.kafka.inspect import inspect
 from mqlake.kafka.log.partition import Partition
-from mqlake.kafka.log.partition_path import find
+from mqlake.kafka.log.partition_path import find_partitions
 from mqlake.kafka.repair.recover import recover
 from mqlake.kafka.settings import LogSettings
+from mqlake.kafka.summary import inspect
 from mqlake.kafka.verify.partitions import verify_partitions
 from mqlake.storage.local import LocalDirectory
 from tests.golden_kafka import GoldenPartition
@@ -46,18 +46,18 @@ def test_a_recovery_changes_nothing(tmp_path: Path) -> None:
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     for named in (path, min(path.glob("*.log"))):
         with missing():
-            recover(named, find(named), LogSettings())
+            recover(named, find_partitions(named), LogSettings())
         assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 
 
 def test_reading_and_checking() -> None:
     path = GoldenPartition("c-gzip-0").path
     with missing():
-        verify_partitions(str(path), find(path).partitions)
+        verify_partitions(str(path), find_partitions(path).partitions)
     with Partition(LocalDirectory(path)) as partition, missing():
         next(partition.records(on_damage=lambda damage: None))
     with missing():
-        inspect(str(path), find(path))
+        inspect(str(path), find_partitions(path))
 
 
 def test_codecs() -> None:

@@ -12,9 +12,9 @@ from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.slices import run_at_once
 from tests.namesrv.asking import running
 from tests.namesrv.registrations import place, registration
-from tests.remoting.finishing import finish
 
 FEW = NamesrvSettings(max_topic_nums=10, max_broker_nums=2)
 
@@ -22,20 +22,20 @@ FEW = NamesrvSettings(max_topic_nums=10, max_broker_nums=2)
 def test_topics() -> None:
     routes = Routes()
     names = [f"T{number}" for number in range(8)]
-    finish(routes.register(registration(*names), FEW, 0))
+    run_at_once(routes.register(registration(*names), FEW, 0))
     assert len(routes.topics) == 10, "two are the broker's own"
     with pytest.raises(RemotingError, match="maxTopicNums"):
-        finish(routes.register(registration(*names, "one more", version=2), FEW, 0))
+        run_at_once(routes.register(registration(*names, "one more", version=2), FEW, 0))
     assert routes.find("one more", FEW) is None
     with pytest.raises(RemotingError, match="maxTopicNums"):
-        finish(routes.register(registration("T0", at=place("h:2", "b")), FEW, 0))
-    finish(routes.register(registration(*names, version=3), FEW, 0))
+        run_at_once(routes.register(registration("T0", at=place("h:2", "b")), FEW, 0))
+    run_at_once(routes.register(registration(*names, version=3), FEW, 0))
     mapping = {"T0": TopicQueueMappingInfo("T0", bname="a", curr_id_map={0: 0})}
     with pytest.raises(RemotingError, match="maxTopicNums"):
-        finish(routes.register(registration(*names, version=4, mappings=mapping), FEW, 0))
-    finish(routes.unregister(place()))
+        run_at_once(routes.register(registration(*names, version=4, mappings=mapping), FEW, 0))
+    run_at_once(routes.unregister(place()))
     assert not len(routes.topics)
-    finish(routes.register(registration(*names[:7], mappings=mapping), FEW, 0))
+    run_at_once(routes.register(registration(*names[:7], mappings=mapping), FEW, 0))
     assert len(routes.topics) == 10
     routes.topics.delete("T0")
     assert len(routes.topics) == 8
@@ -45,18 +45,18 @@ def test_brokers() -> None:
     routes = Routes()
     for number in range(2):
         at = place(f"h:{number}", f"b{number}")
-        finish(routes.register(registration("T", at=at), FEW, 0))
+        run_at_once(routes.register(registration("T", at=at), FEW, 0))
     with pytest.raises(RemotingError, match="maxBrokerNums"):
-        finish(routes.register(registration("T", at=place("h:3", "b3")), FEW, 0))
-    finish(routes.register(registration("T", at=place("h:1", "b1"), version=2), FEW, 0))
+        run_at_once(routes.register(registration("T", at=place("h:3", "b3")), FEW, 0))
+    run_at_once(routes.register(registration("T", at=place("h:1", "b1"), version=2), FEW, 0))
 
 
 def test_names_that_are_too_long() -> None:
     routes = Routes()
     with pytest.raises(RemotingError, match="over 255 characters"):
-        finish(routes.register(registration(Topic("x" * 256)), FEW, 0))
+        run_at_once(routes.register(registration(Topic("x" * 256)), FEW, 0))
     with pytest.raises(RemotingError, match="names and addresses"):
-        finish(routes.register(registration("T", at=place("h:1", "x" * 20_000)), FEW, 0))
+        run_at_once(routes.register(registration("T", at=place("h:1", "x" * 20_000)), FEW, 0))
     assert not routes.brokers.by_name
 
 

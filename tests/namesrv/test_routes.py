@@ -12,15 +12,15 @@ from mqlake.namesrv.routes import Master, Routes
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs
 from mqlake.protocol.bodies.route import QueueData, TopicQueueMappingInfo
+from mqlake.remoting.slices import run_at_once
 from tests.namesrv.registrations import OTHERS, place, registration
-from tests.remoting.finishing import finish
 
 SETTINGS = NamesrvSettings()
 ACTING = NamesrvSettings(support_acting_master=True)
 
 
 def register(routes: Routes, *topics: str | Topic, now: int = 0, **more: object) -> Master | None:
-    return finish(routes.register(registration(*topics, **more), SETTINGS, now))  # type: ignore[arg-type]
+    return run_at_once(routes.register(registration(*topics, **more), SETTINGS, now))  # type: ignore[arg-type]
 
 
 def queues(routes: Routes, topic: str) -> dict[str, tuple[int, int]]:
@@ -57,7 +57,7 @@ def test_a_topic_that_is_no_longer_registered_stays_unless_it_is_to_go() -> None
     register(routes, "U", version=2)
     assert queues(routes, "T")
     strict = NamesrvSettings(delete_topic_with_broker_registration=True)
-    finish(routes.register(registration("U", version=3), strict, 0))
+    run_at_once(routes.register(registration("U", version=3), strict, 0))
     assert not queues(routes, "T")
     assert queues(routes, "U")
 
@@ -66,11 +66,11 @@ def test_one_topic_of_an_unknown_broker_is_refused() -> None:
     routes = Routes()
     alone = TopicConfigs({"T": Topic("T")})
     new = registration()._replace(body=RegisterBody(alone))
-    assert finish(routes.register(new, SETTINGS, 0)) is None
+    assert run_at_once(routes.register(new, SETTINGS, 0)) is None
     assert not routes.brokers.by_name
     assert not routes.brokers.clusters
     register(routes, "U")
-    assert finish(routes.register(new, SETTINGS, 0)) == Master()
+    assert run_at_once(routes.register(new, SETTINGS, 0)) == Master()
     assert queues(routes, "T")
 
 
@@ -108,15 +108,15 @@ def test_the_last_broker_of_a_name_takes_its_topics_along() -> None:
     mapping = {"T": TopicQueueMappingInfo("T", bname="a")}
     register(routes, "T", mappings=mapping)
     register(routes, "T", at=place("h:2", "a", 1))
-    finish(routes.unregister(place()))
+    run_at_once(routes.unregister(place()))
     assert queues(routes, "T") == {"a": (4, 6)}
-    finish(routes.unregister(place("h:2", "a", 1)))
+    run_at_once(routes.unregister(place("h:2", "a", 1)))
     assert not routes.topics.queues
     assert not routes.topics.mappings
     assert not routes.brokers.by_name
     assert not routes.brokers.clusters
     assert not routes.brokers.live
-    finish(routes.unregister(place()))  # once more changes nothing
+    run_at_once(routes.unregister(place()))  # once more changes nothing
 
 
 def test_a_broker_goes_with_the_connection_that_it_registered_over_last() -> None:
@@ -124,9 +124,9 @@ def test_a_broker_goes_with_the_connection_that_it_registered_over_last() -> Non
     first, second = object(), object()
     register(routes, "T", connection=first)
     register(routes, "T", connection=second)
-    finish(routes.lose(first))
+    run_at_once(routes.lose(first))
     assert queues(routes, "T")
-    finish(routes.lose(second))
+    run_at_once(routes.lose(second))
     assert not queues(routes, "T")
 
 
@@ -134,13 +134,13 @@ def test_a_silent_broker_expires() -> None:
     routes = Routes()
     register(routes, "T", now=1000)
     register(routes, "U", at=place("h:2", "b"), now=1000, timeout=10)
-    assert finish(routes.expire(1010)) == []
-    (expired,) = finish(routes.expire(1011))
+    assert run_at_once(routes.expire(1010)) == []
+    (expired,) = run_at_once(routes.expire(1011))
     assert expired.timeout == 10
     assert not queues(routes, "U")
     routes.brokers.heard(BrokerKey("c", "h:1"), 2000)
-    assert finish(routes.expire(2000 + HEARTBEAT_TIMEOUT)) == []
-    assert len(finish(routes.expire(2001 + HEARTBEAT_TIMEOUT))) == 1
+    assert run_at_once(routes.expire(2000 + HEARTBEAT_TIMEOUT)) == []
+    assert len(run_at_once(routes.expire(2001 + HEARTBEAT_TIMEOUT))) == 1
     assert not routes.topics.queues
 
 
@@ -149,13 +149,13 @@ def test_write_permission_is_wiped_and_given_back() -> None:
     register(routes, "T", Topic("U", 4, 4, 2))
     register(routes, "T", at=place("h:2", "b"))
     count = 2 + len(OTHERS)
-    assert finish(routes.topics.wipe_write("a")) == count
+    assert run_at_once(routes.topics.wipe_write("a")) == count
     assert queues(routes, "T") == {"a": (4, 4), "b": (4, 6)}
     register(routes, "T")  # as it was: the same version does not give it back
     assert queues(routes, "T")["a"] == (4, 4)
-    assert finish(routes.topics.add_write("a")) == count
+    assert run_at_once(routes.topics.add_write("a")) == count
     assert queues(routes, "U") == {"a": (4, 6)}
-    assert finish(routes.topics.wipe_write("x")) == 0
+    assert run_at_once(routes.topics.wipe_write("x")) == 0
 
 
 def test_a_topic_alone_is_taken_only_for_known_brokers() -> None:
@@ -172,9 +172,9 @@ def test_flags_of_units() -> None:
     routes = Routes()
     made = [Topic(name, 4, 4, 6, topic_sys_flag=flag) for flag, name in enumerate("NUSB")]
     register(routes, *made)
-    assert finish(routes.topics.flagged(1)) == ["U", "B"]
-    assert finish(routes.topics.flagged(2)) == ["S", "B"]
-    assert finish(routes.topics.flagged(2, 1)) == ["S"]
+    assert run_at_once(routes.topics.flagged(1)) == ["U", "B"]
+    assert run_at_once(routes.topics.flagged(2)) == ["S", "B"]
+    assert run_at_once(routes.topics.flagged(2, 1)) == ["S"]
 
 
 def test_static_topics_tell_their_mappings() -> None:
@@ -190,8 +190,8 @@ def test_static_topics_tell_their_mappings() -> None:
 def test_a_slave_acts_for_a_master_that_is_gone(topic: str) -> None:
     routes = Routes()
     for at in (place(), place("h:2", "a", 1), place("h:3", "a", 2)):
-        finish(routes.register(registration(topic, at=at, acting=True), ACTING, 0))
-    finish(routes.unregister(place()))
+        run_at_once(routes.register(registration(topic, at=at, acting=True), ACTING, 0))
+    run_at_once(routes.unregister(place()))
     route = routes.find(topic, ACTING)
     assert route is not None
     assert route.queue_datas[0].perm == 4  # nothing is written without a master
@@ -227,11 +227,11 @@ def test_the_tables_agree_whatever_happens(steps: list[tuple[str, Place, int]]) 
             new = registration("T", at=where, version=now, connection=connections[number])
             routes.register(new, SETTINGS, now)
         elif what == "unregister":
-            finish(routes.unregister(where))
+            run_at_once(routes.unregister(where))
         elif what == "expire":
-            finish(routes.expire(now))
+            run_at_once(routes.expire(now))
         else:
-            finish(routes.lose(connections[number]))
+            run_at_once(routes.lose(connections[number]))
         brokers = routes.brokers
         assert all(data.broker_addrs for data in brokers.by_name.values())
         names = {name for on in brokers.clusters.values() for name in on}

@@ -19,8 +19,8 @@ from mqlake.formats.message_batch import encode_batch
 from mqlake.jobs.convert.to_kafka import convert_to_kafka
 from mqlake.jobs.convert.to_rocketmq import convert_to_rocketmq
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.verify import verify
 from mqlake.store.append.checks import Refusal, encode_properties
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.delivery.transactions import EndStatus

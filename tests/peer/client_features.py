@@ -31,6 +31,7 @@ SETTINGS: Mapping[str, object] = {
     "mappedFileSizeCommitLog": 1 << 24,
     "enablePropertyFilter": "true",
     "traceTopicEnable": "true",
+    "recallMessageEnable": "true",
     "transactionTimeOut": 1000,
     "transactionCheckInterval": 1000,
 }

@@ -171,6 +171,7 @@ def test_delays(answers: Answers) -> None:
     found = happened(answers, "delay")
     consumed = {message["body"]: message for message in found["consumed"]}
     assert len(found["consumed"]) == len(consumed) == 6, "each is delivered once"
+    assert len(set(found["recalled"])) <= 1, "what is taken back is what was sent"
     least = {"level 0": 0, "level 1": 1000, "level 2": 5000}
     timers = {"TIMER_DELAY_MS": 3500, "TIMER_DELAY_SEC": 4000, "TIMER_DELIVER_MS": 4400}
     least |= {body: delay - TIMER_PRECISION for body, delay in timers.items()}

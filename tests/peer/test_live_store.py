@@ -16,7 +16,7 @@ from mqlake.formats.consume_queue import parse_delay_levels
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Record
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.store.blocking import BlockingMessageStore
 from tests.golden import ROOT
 from tests.jobs.model import read_index_files, read_queue_files

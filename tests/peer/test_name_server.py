@@ -73,8 +73,24 @@ def cluster(names: Names, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     except JavaMissingError as reason:
         pytest.skip(f"without the real RocketMQ: {reason}")
     servers.start()
+    asyncio.run(registered(names.address, "broker-a"))
     yield servers
     servers.kill()
+
+
+async def brokers(client: RemotingClient, name_server: str) -> dict[str, BrokerData]:
+    """Return the brokers that a name server knows."""
+    answer = await client.call(name_server, request(RequestCode.GET_BROKER_CLUSTER_INFO))
+    return decode_body(ClusterInfo, answer.body).broker_addr_table
+
+
+async def registered(name_server: str, broker: str) -> None:
+    """Return once a broker is registered: at each of its name servers it is at another time."""
+    client = RemotingClient()
+    async with asyncio.timeout(60):
+        while broker not in await brokers(client, name_server):  # noqa: ASYNC110 (nobody tells)
+            await asyncio.sleep(0.1)
+    await client.close()
 
 
 @pytest.fixture(scope="module")
@@ -138,19 +154,14 @@ def test_mqlakes_broker_registers_at_the_real_name_server(cluster: Cluster, tmp_
             store_path_root_dir=str(tmp_path),
         )
 
-        async def brokers() -> dict[str, BrokerData]:
-            asked = request(RequestCode.GET_BROKER_CLUSTER_INFO)
-            answer = await client.call(cluster.names, asked)
-            return decode_body(ClusterInfo, answer.body).broker_addr_table
-
         async with Broker(settings):
-            data = (await brokers())["broker-m"]
+            data = (await brokers(client, cluster.names))["broker-m"]
             assert data.broker_addrs == {0: settings.broker_address}
             asked = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "TBW102"})
             answer = await client.call(cluster.names, asked)
             route = decode_body(TopicRouteData, answer.body)
             assert {data.broker_name for data in route.queue_datas} == {"broker-a", "broker-m"}
-        assert "broker-m" not in await brokers()
+        assert "broker-m" not in await brokers(client, cluster.names)
         await client.close()
 
     asyncio.run(run())

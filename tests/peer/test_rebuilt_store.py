@@ -9,7 +9,7 @@ import pytest
 
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from tests import golden
 from tests.golden import CLEAN, TORN_VARIANTS, GoldenStore
 from tests.jobs.model import index_files, read_index_files, read_log, read_queue_files

@@ -20,7 +20,7 @@ from mqlake.protocol.bodies.route import (
 )
 from mqlake.protocol.body import decode_body, encode_body, encode_unquoted
 from mqlake.protocol.errors import BodyError
-from tests.remoting.finishing import finish
+from mqlake.remoting.slices import run_at_once
 
 ROUTE = TopicRouteData([QueueData("a", 4, 4, 6)], [BrokerData("c", "a", {0: "h:1", 2: "h:2"})])
 BODY = RegisterBody(
@@ -58,15 +58,15 @@ def test_other_bodies_are_refused(data: bytes) -> None:
 
 
 def test_a_registration_comes_back() -> None:
-    assert finish(decode_register(BODY.encode(), compressed=False)) == BODY
-    assert finish(decode_register(BODY.compress(), compressed=True)) == BODY
-    assert finish(decode_register(b"", compressed=True)) == RegisterBody()
+    assert run_at_once(decode_register(BODY.encode(), compressed=False)) == BODY
+    assert run_at_once(decode_register(BODY.compress(), compressed=True)) == BODY
+    assert run_at_once(decode_register(b"", compressed=True)) == RegisterBody()
 
 
 def test_releases_before_5_register_no_mappings() -> None:
     parts = zlib.decompress(BODY.compress())
     mapping = encode_body(BODY.topic_config_serialize_wrapper.topic_queue_mapping_info_map["T"])
-    old = finish(decode_register(zlib.compress(parts[: -len(mapping) - 8]), compressed=True))
+    old = run_at_once(decode_register(zlib.compress(parts[: -len(mapping) - 8]), compressed=True))
     assert old.topic_config_serialize_wrapper.topic_queue_mapping_info_map == {}
     assert old.filter_server_list == ["h:9"]
 
@@ -92,16 +92,16 @@ VERSION = _part(b"{}")
 )
 def test_damaged_registrations_are_refused(inflated: bytes, reason: str) -> None:
     with pytest.raises(BodyError, match=reason):
-        finish(decode_register(zlib.compress(inflated), compressed=True))
+        run_at_once(decode_register(zlib.compress(inflated), compressed=True))
 
 
 def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(register, "MAX_INFLATED", 1000)
     with pytest.raises(BodyError, match="too long"):
-        finish(decode_register(zlib.compress(bytes(100_000)), compressed=True))
+        run_at_once(decode_register(zlib.compress(bytes(100_000)), compressed=True))
     for data in (b"x", zlib.compress(bytes(100))[:-5]):
         with pytest.raises(BodyError, match="the compressed body"):
-            finish(decode_register(data, compressed=True))
+            run_at_once(decode_register(data, compressed=True))
 
 
 def test_a_registration_with_a_static_topic_as_fastjson_writes_it() -> None:
@@ -113,4 +113,4 @@ def test_a_registration_with_a_static_topic_as_fastjson_writes_it() -> None:
     data = body.encode().replace(b'{"0":1,"1":7}', b"{0:1,1:7}")
     assert len(data) > 100_000
     assert b"{0:1,1:7}" in data
-    assert finish(decode_register(data, compressed=False)) == body
+    assert run_at_once(decode_register(data, compressed=False)) == body

@@ -150,3 +150,29 @@ def test_connections_that_hold_nothing_are_not_looked_at() -> None:
         assert Holder.measured < 10
 
     asyncio.run(run())
+
+
+def test_a_new_limit_says_anew_who_holds_much() -> None:
+    async def run() -> None:
+        loop, holders = asyncio.get_running_loop(), set[Holder]()
+        budget = MemoryBudget(LIMIT, loop)
+        early = Holder(loop.time() - 5, holders)
+        early.grow(budget, 30_000)
+        others = [Holder(loop.time() - 5, holders) for _ in range(600)]
+        for one in others:
+            one.grow(budget, 100)
+        late = Holder(loop.time() - 5, holders)
+        late.grow(budget, 15_000)
+        budget.set_limit(LIMIT // 5)
+        assert budget.limit == LIMIT // 5
+        # `late` holds much now, although it was the last of those that hold a little.
+        Holder(loop.time(), holders).grow(budget, 2_480_000)
+        assert (early.size, late.size) == (0, 0)
+        assert budget.used == sum(one.size for one in holders)
+        budget.set_limit(LIMIT)
+        for one in holders:
+            one.size = 0
+            budget.hold(one, 0)
+        assert budget.used == 0
+
+    asyncio.run(run())

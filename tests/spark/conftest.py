@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.session import open_session
 from tests.golden import store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import JobError, StoreError
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.session import open_session
 from tests.golden import store

@@ -17,8 +17,8 @@ import pytest
 from benchmarks.commit_log import Log, write_commit_log
 
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.verify import verify
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.session import open_session
 from tests.golden import store

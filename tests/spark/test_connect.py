@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import JobError, StoreError
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.dataframe import messages
 from mqlake.spark.session import Session, open_session
 from tests.golden import store

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.engine import SparkEngine
 from tests.golden import store

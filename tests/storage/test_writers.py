@@ -30,7 +30,7 @@ WRITERS = {
 
 ON_THE_SEAM = {
     "jobs/swap.py",
-    "spark/follow/dispatch.py",
+    "spark/follow/derived_files.py",
     "spark/follow/identity.py",
     "spark/sink/commit.py",
     "spark/sink/journal.py",

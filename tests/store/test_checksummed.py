@@ -11,7 +11,7 @@ from mqlake.formats import checkpoint, record, record_crc
 from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.record import Fault
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.verify import verify
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.blocking import BlockingMessageStore

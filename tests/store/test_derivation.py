@@ -9,7 +9,7 @@ import pytest
 
 from mqlake.errors import StoreError
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.verify import verify
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store import BlockingMessageStore, Message
 from mqlake.store.dispatch.derivation import Derivation

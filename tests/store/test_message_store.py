@@ -190,12 +190,12 @@ def test_appends_are_durable_once_that_was_waited_for(tmp_path: Path, syncs: Cou
     async def run() -> None:
         async with MessageStore.open(tmp_path, SYNC) as store:
             results = store.append_many([message(0), Message("../x", b""), message(1)])
-            assert store.waits_for_disk
+            assert store.watermarks.unconfirmed(results) is results[-1]
             assert store.core.log.flushed < store.core.log.end
-            assert await store.durable(results) == results
+            assert await store.confirm(results) == results
             assert store.core.log.flushed == store.core.log.end
             syncs.fails = True
-            kept, refused, lost = await store.durable(
+            kept, refused, lost = await store.confirm(
                 [*results[:2], *store.append_many([message(2)])]
             )
             assert (kept, refused) == (results[0], results[1])

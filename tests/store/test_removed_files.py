@@ -48,7 +48,7 @@ def test_a_removal_is_noticed_within_a_second(
     settings = StoreSettings(**SMALL, flush_disk_type=flush)
     store = OwnedStore.open(LocalOwnedDirectory.make(root), settings, clock)
     fill(store)
-    if store.waits_for_disk:
+    if not store.watermarks.confirms_at_append:
         store.sync_log()
     REMOVALS[what](root)
     clock.forward(1000)

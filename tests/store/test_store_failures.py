@@ -187,7 +187,7 @@ def test_puts_that_wait_are_answered_when_the_service_task_is_gone(
     async def run() -> None:
         store = await MessageStore.open(tmp_path, SYNC).__aenter__()
         never = asyncio.Event()
-        monkeypatch.setattr(store, "_flush", never.wait)
+        monkeypatch.setattr(store._acknowledgements, "_sync", never.wait)  # pyright: ignore[reportPrivateUsage]
         put = asyncio.create_task(store.put(message(0)))
         await asyncio.sleep(0)
         store._serving.cancel()  # pyright: ignore[reportPrivateUsage]

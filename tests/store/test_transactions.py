@@ -13,7 +13,6 @@ from mqlake.formats.properties import decode_properties, encode_properties
 from mqlake.formats.record import Record
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
-from mqlake.store.delivery.put_again import Stored
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule
 from mqlake.store.delivery.transaction_messages import (
@@ -30,6 +29,7 @@ from mqlake.store.live_settings import current
 from mqlake.store.reader import StoreReader
 from mqlake.store.services import Services
 from mqlake.store.settings import StoreSettings
+from mqlake.store.stored import Stored
 from tests.crash.clock import ManualClock
 from tests.golden import store
 from tests.store.live_parts import NOW, LiveParts

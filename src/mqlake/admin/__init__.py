@@ -1,9 +1,27 @@
-"""Look after brokers and name servers over the wire, those of mqlake and of RocketMQ alike.
+"""Manage brokers and name servers over the wire, those of mqlake and of RocketMQ alike.
 
-from mqlake.admin.admin import Admin
-from mqlake.admin import topics
+    from mqlake.admin import Admin, topics
 
-async with Admin("127.0.0.1:9876") as admin:
-    for queue in await topics.status(admin, "Orders"):
-        print(queue)
+    async with Admin("127.0.0.1:9876") as admin:
+        for queue in await topics.status(admin, "Orders"):
+            print(queue)
+
+The modules `brokers`, `groups`, `messages`, `names`, `offsets` and `topics` are imported whole;
+each of their functions takes an `Admin` (docs/admin.md).
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mqlake.admin.admin import Admin as Admin
+else:
+    from mqlake.exports import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "Admin": "admin",
+        },
+    )

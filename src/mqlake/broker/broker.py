@@ -21,6 +21,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pop.family import PopConsumption
 from mqlake.broker.pull.requests import PullRequests
 from mqlake.broker.query.requests import QueryRequests
+from mqlake.broker.recall.recall import Recalls
 from mqlake.broker.reply.reply import Replies
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back.send_back import SendBack
@@ -32,9 +33,10 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.store import MessageStore
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
-from mqlake.store.message_store import MessageStore
+from mqlake.store.port import Store
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +60,7 @@ FAMILIES: tuple[type[Family], ...] = (
     PullRequests,
     QueryRequests,
     EndTransactions,
+    Recalls,
     Replies,
     PopConsumption,
     *ADMIN,
@@ -116,7 +119,7 @@ class Broker:
             store = MessageStore.open(settings.store_path, self._live)
             await undo.enter_async_context(store)
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
-            if not store.core.recovered.is_clean:
+            if not store.was_closed_cleanly:
                 _restore_topics(parts)
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
@@ -133,10 +136,10 @@ class Broker:
             await parts.names.start()
             self._undo = undo.pop_all()
 
-    def _settings_file(self, store: MessageStore) -> PropertiesFile:
+    def _settings_file(self, store: Store) -> PropertiesFile:
         if self._config is not None:
             return PropertiesFile.given(self._config)
-        return PropertiesFile.of_store(store.core.directory)
+        return PropertiesFile.of_store(store.directory)
 
     async def stop(self) -> None:
         """Answer nobody any more, and leave the store in good order.
@@ -169,7 +172,7 @@ async def _finish(function: Callable[[], Awaitable[object] | None]) -> Exception
 def _restore_topics(parts: Parts) -> None:
     """Make topics anew that were not kept before the last process was killed."""
     store, topics = parts.store, parts.topics
-    queues = {name: store.queues(name) for name in store.topics()}
+    queues = {name: store.reads.queues(name) for name in store.reads.topics()}
     least = parts.settings.default_topic_queue_nums
     for name, count in queues_without_topic(topics, queues, least).items():
         _log.warning("topic %s has messages but was not kept: made with %d queues", name, count)

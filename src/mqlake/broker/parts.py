@@ -16,7 +16,7 @@ from mqlake.broker.topics import Topics
 from mqlake.remoting.slices import Slices
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
-from mqlake.store.message_store import MessageStore
+from mqlake.store.port import Store
 
 
 class Parts:
@@ -41,7 +41,7 @@ class Parts:
     def __init__(
         self,
         live: LiveSettings[BrokerSettings],
-        store: MessageStore,
+        store: Store,
         settings_file: PropertiesFile,
     ) -> None:
         self.live, self.store, self.settings_file = live, store, settings_file
@@ -50,19 +50,18 @@ class Parts:
             lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
-        self.topics = Topics(live, store.core.config.topics)
-        self.groups = Groups(live, store.core.config.groups)
+        self.topics = Topics(live, store.config.topics)
+        self.groups = Groups(live, store.config.groups)
         self.busy = Busy()
-        core = store.core
         self.stats = Stats(
-            lambda: core.offsets.table,
-            lambda: core.dispatcher.count,
-            core.clock.milliseconds,
+            store.queue_ends,
+            store.dispatched_messages,
+            store.clock.milliseconds,
             self.topics.queues,
         )
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.clients = Clients(self)
-        self.locks = QueueLocks(lambda: int(core.clock.monotonic() * 1000))
+        self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))
         self.names = Registration(live, self.topics, self.slices)
 
     @property

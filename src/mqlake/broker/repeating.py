@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from mqlake.store.services import Service
+from mqlake.store.port import Service
 
 
 class Repeating:

@@ -95,6 +95,10 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     # Send
     reject_transaction_message: Now[bool] = False
     """Whether half messages are refused."""
+    recall_message_enable: Now[bool] = False
+    """Whether producers may take back messages that wait for a delivery time."""
+    allow_recall_when_broker_not_writeable: Now[bool] = True
+    """Whether they may do so while `brokerPermission` does not allow to write."""
     start_accept_send_request_time_stamp: Now[Annotated[int, Within(0, _YEAR_2100)]] = 0
     """Milliseconds since 1970 before which no message is accepted: sends are answered with that
     time. The broker logs it when it starts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from mqlake.broker.times import Times
@@ -67,7 +67,7 @@ class Stats:
 
     def __init__(
         self,
-        ends: Callable[[], dict[tuple[str, int], int]],
+        ends: Callable[[], Mapping[tuple[str, int], int]],
         puts: Callable[[], int],
         milliseconds: Callable[[], int],
         queues: Callable[[str], int],

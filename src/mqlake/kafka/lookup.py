@@ -25,7 +25,7 @@ class Found(msgspec.Struct, frozen=True, rename="camel"):
     last_offset: int
 
 
-def by_offset(place: PartitionPath, offset: int, isolation: Isolation) -> Found | None:
+def by_offset(partition_path: PartitionPath, offset: int, isolation: Isolation) -> Found | None:
     """Return the first record at an offset or later, None where there is none.
 
     Control records count.
@@ -34,36 +34,38 @@ def by_offset(place: PartitionPath, offset: int, isolation: Isolation) -> Found 
         FormatError: a batch that cannot be read.
         StoreError: a file that cannot be read.
     """
-    with place.open() as partition:
+    with partition_path.open() as partition:
         records = partition.records(offset, isolation=isolation, control=True)
         record = next(records, None)
         if record is None:
             return None
-        return _found(place, partition, record.offset, record.timestamp, record.leader_epoch)
+        return _found(
+            partition_path, partition, record.offset, record.timestamp, record.leader_epoch
+        )
 
 
-def by_time(place: PartitionPath, timestamp: int, isolation: Isolation) -> Found | None:
+def by_time(partition_path: PartitionPath, timestamp: int, isolation: Isolation) -> Found | None:
     """Return the first record at a time (milliseconds) or later, None where there is none.
 
     Raises:
         FormatError: a batch that cannot be read.
         StoreError: a file that cannot be read.
     """
-    with place.open() as partition:
+    with partition_path.open() as partition:
         found = partition.offset_for_time(timestamp, isolation=isolation)
         if found is None:
             return None
-        return _found(place, partition, found.offset, found.timestamp, found.leader_epoch)
+        return _found(partition_path, partition, found.offset, found.timestamp, found.leader_epoch)
 
 
 def _found(
-    place: PartitionPath, partition: Partition, offset: int, timestamp: int, epoch: int
+    partition_path: PartitionPath, partition: Partition, offset: int, timestamp: int, epoch: int
 ) -> Found:
     segment, batch, _ = next(partition.batches(offset))
     return Found(
-        str(place.path),
-        place.topic,
-        None if place.topic is None else place.partition,
+        str(partition_path.path),
+        partition_path.topic,
+        None if partition_path.topic is None else partition_path.partition,
         offset,
         timestamp,
         epoch,

@@ -48,18 +48,18 @@ class _Looks:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, due: int) -> None:
         self._loop, self._due = loop, due
-        self._collected = time.monotonic()
+        self._collected = loop.time()
         self._wait()
 
     def stop(self) -> None:
         self._timer.cancel()
 
     def _wait(self) -> None:
-        self._wall, self._worked = time.monotonic(), time.thread_time()
+        self._wall, self._worked = self._loop.time(), time.thread_time()
         self._timer = self._loop.call_later(_LOOK, self._look)
 
     def _look(self) -> None:
-        now = time.monotonic()
+        now = self._loop.time()
         is_quiet = time.thread_time() - self._worked < (now - self._wall) * _LITTLE
         is_due = gc.get_count()[2] > self._due
         if is_due and (is_quiet or now - self._collected > _LONGEST):

@@ -76,16 +76,15 @@ class Dispatcher:
         if served is None:
             _answer(peer, request, _not_supported(request))
             return
-        if self._checks and (refusal := self._check(peer, request, served.route)) is not None:
-            _answer(peer, request, refusal)
-            return
-        served.count += 1
         if not request.flag & ONEWAY:
             peer.in_flight += 1
             peer.bodies += len(request.body)
         try:
+            for check in self._checks:
+                check(peer, request, served.route)
+            served.count += 1
             answer = served.route.handler(peer, request)
-        except Exception as error:  # noqa: BLE001 (whatever a handler raises is its answer)
+        except Exception as error:  # noqa: BLE001 (whatever is raised is the answer)
             answer = _failed(peer, request, error)
         if answer is None:
             return
@@ -114,15 +113,6 @@ class Dispatcher:
         except Exception:  # noqa: BLE001 (whatever it is, the frame by itself gets it as its answer)
             return
         served.count += take(peer, frames)
-
-    def _check(self, peer: Peer, request: Command, route: Route) -> Command | None:
-        """Return why a request is refused, None if it is not."""
-        try:
-            for check in self._checks:
-                check(peer, request, route)
-        except Exception as error:  # noqa: BLE001 (whatever goes wrong, it is not served)
-            return _failed(peer, request, error)
-        return None
 
     async def stop(self, grace: float) -> None:
         """Wait for the tasks that run, at most `grace` seconds, then cancel them."""

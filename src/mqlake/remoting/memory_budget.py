@@ -85,20 +85,26 @@ class MemoryBudget:
 
     Attributes:
         used: bytes that are held.
-        limit: bytes that may be.
+        limit: bytes that may be; changed by `set_limit`.
     """
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.limit = limit
+        self.limit, self._much = limit, int(limit * _MUCH)
         self.used = 0
         self._loop = loop
-        self._much = int(limit * _MUCH)
         # Those that hold much, and those that hold something, in the order in which they began to.
         self._large: dict[Holder, None] = {}
         self._small: dict[Holder, None] = {}
         self._held_back: deque[Holder] = deque()
         self._exceeded_at = 0.0
         self._is_looking = False
+
+    def set_limit(self, limit: int) -> None:
+        """Let all connections together hold so many bytes from now on."""
+        self.limit, self._much = limit, int(limit * _MUCH)
+        holders = [*self._large, *self._small]
+        self._large = {one: None for one in holders if one.held > self._much}
+        self._small = {one: None for one in holders if one.held <= self._much}
 
     def hold(self, holder: Holder, size: int) -> None:
         """Count what a connection holds now; if that is too much for all, read it no further."""

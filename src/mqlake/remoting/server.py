@@ -59,7 +59,7 @@ class RemotingServer:
         """Let all connections together hold so many bytes from now on (`Limits.memory`)."""
         self._limits = self._limits._replace(memory=size)
         if self._shared is not None:
-            self._shared.budget.limit = size
+            self._shared.budget.set_limit(size)
 
     async def start(self, host: str, port: int) -> int:
         """Listen on a port, 0 for any that is free; return it. May be called for several.

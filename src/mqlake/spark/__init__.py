@@ -1,1 +1,33 @@
-"""Run mqlake's jobs on Spark: embedded in this machine, on a cluster, over Spark Connect."""
+"""Run mqlake's jobs on Spark: embedded in this machine, on a cluster, over Spark Connect.
+
+`open_session` opens any of these (docs/spark.md); `messages` makes a DataFrame of a store. Spark
+finds the formats `rocketmq` and `kafka-log` by itself; the classes are for other names and tests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mqlake.spark.connect import ConnectEngine as ConnectEngine
+    from mqlake.spark.dataframe import messages as messages
+    from mqlake.spark.engine import SparkEngine as SparkEngine
+    from mqlake.spark.kafka_log.data_source import KafkaLogDataSource as KafkaLogDataSource
+    from mqlake.spark.session import Session as Session
+    from mqlake.spark.session import open_session as open_session
+    from mqlake.spark.source.data_source import RocketMQDataSource as RocketMQDataSource
+else:
+    from mqlake.exports import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "ConnectEngine": "connect",
+            "messages": "dataframe",
+            "SparkEngine": "engine",
+            "KafkaLogDataSource": "kafka_log.data_source",
+            "Session": "session",
+            "open_session": "session",
+            "RocketMQDataSource": "source.data_source",
+        },
+    )

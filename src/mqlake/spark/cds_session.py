@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mqlake.spark.driver import wait_until_ended
-from mqlake.spark.follow.follow import follow
+from mqlake.spark.follow.job import follow
 from mqlake.spark.follow.options import STATE, FollowOptions, Format
 from mqlake.spark.launch import QUICK_START
 from mqlake.spark.session import Session, open_session
-from mqlake.store import BlockingMessageStore, Message
+from mqlake.store.append.message import Message
+from mqlake.store.blocking import BlockingMessageStore
 
 SMALL = {"mappedFileSizeCommitLog": 1 << 16, "maxHashSlotNum": 16, "maxIndexNum": 64}
 
@@ -28,10 +29,10 @@ def _follow(session: Session, scratch: Path) -> None:
         store.put(Message("topic", b"body"))
     out = scratch / "table"
     state = out / STATE / "checkpoint"
-    wanted = FollowOptions(
+    options = FollowOptions(
         format=Format.PARQUET, store=scratch / "store", out=out, checkpoint=state, once=True
     )
-    follow(session, wanted)
+    follow(session, options)
 
 
 def main(archive: Path) -> None:

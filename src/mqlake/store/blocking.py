@@ -45,7 +45,7 @@ class BlockingMessageStore(Answers):
         self.core = core
         self._make_locks()
         self._put, self._answer_if_busy = core.put, core.answer_if_busy
-        self._is_sync = core.waits_for_disk
+        self._watermarks = core.watermarks
         self._is_syncing = False
         self._is_closing = False
         self._has_work = False
@@ -130,9 +130,8 @@ class BlockingMessageStore(Answers):
         """
         with self.lock:
             results = self.core.put_many(messages)
-            last = next((result for result in reversed(results) if result.count), None)
-            if self._is_sync and last is not None:
-                self._wait(last.physical_offset + last.size, last)
+            if (last := self._watermarks.unconfirmed(results)) is not None:
+                self._wait(last)
         self._wake()
         return results
 
@@ -154,8 +153,8 @@ class BlockingMessageStore(Answers):
     def _finish(self, result: PutResult) -> PutResult:
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
-        if self._is_sync:
-            self._wait(result.physical_offset + result.size, result)
+        if not self._watermarks.is_confirmed(result):
+            self._wait(result)
         if not self._has_work:
             self._wake()
         return result
@@ -164,16 +163,16 @@ class BlockingMessageStore(Answers):
         self._has_work = True
         self._work.set()
 
-    def _wait(self, end: int, result: PutResult) -> None:
-        """Wait for the disk: one thread syncs for all that have put until it begins."""
-        core = self.core
+    def _wait(self, result: PutResult) -> None:
+        """Wait until a put is confirmed: one thread syncs for all that have put until it begins."""
+        core, is_confirmed = self.core, self._watermarks.is_confirmed
         timeout = core.settings.sync_flush_timeout
         deadline = core.clock.monotonic() + timeout / 1000
-        while core.log.flushed < end:
+        while not is_confirmed(result):
             if core.failure is not None:
                 reason = str(core.failure)
                 raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, reason)) from core.failure
-            if not self._is_syncing:
+            if not self._is_syncing and result.end > core.log.flushed:
                 self._sync(result)
             elif not self.lock.wait(deadline - core.clock.monotonic()):
                 reason = f"not on the disk after {timeout} ms"

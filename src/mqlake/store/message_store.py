@@ -1,6 +1,6 @@
 """A live store for asyncio (docs/live-store.md).
 
-Upstream: `DefaultMessageStore`, `GroupCommitService`, `FlushRealTimeService`.
+Upstream: `DefaultMessageStore`, `FlushRealTimeService`.
 """
 
 from __future__ import annotations
@@ -8,39 +8,40 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
-from typing import NamedTuple, Self
+from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
+from mqlake.storage.clock import Clock
 from mqlake.storage.local_owned import LocalOwnedDirectory
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.acknowledgements import Acknowledgements
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
-from mqlake.store.delivery.transactions import Ended
+from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.delivery.redelivery import Redelivery
+from mqlake.store.delivery.timers import TimerMessages
+from mqlake.store.delivery.transactions import Ended, Transactions
 from mqlake.store.disk_threads import disk_threads
 from mqlake.store.live_settings import Current, GivenSettings, open_settings
 from mqlake.store.owned_store import LONGEST_TURN, OwnedStore
+from mqlake.store.port import Health
+from mqlake.store.reads.live_reads import LiveReads
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
+from mqlake.store.retention.retention import Retention
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings
+from mqlake.store.watermarks import Watermarks
 
 _log = logging.getLogger(__name__)
 
 _TURN = 0.002
 """Seconds after which others are served while a topic is removed."""
-
-
-class _Waiting(NamedTuple):
-    """A put that waits for the disk: up to which physical offset, since when."""
-
-    end: int
-    since: float
-    future: asyncio.Future[None]
 
 
 class MessageStore(Answers):
@@ -51,13 +52,24 @@ class MessageStore(Answers):
     fails; what was acknowledged is as durable as `flushDiskType` says.
 
     Attributes:
-        core: the store itself, for everything that needs no waiting.
+        core: the store itself, for everything that needs no waiting. There while it is open, as are
+            the following, which are its parts: see `port.Store`, which this is.
         failed: done once the store's service task is gone, with the reason. The store takes no
             more messages then, and delivers and keeps nothing: close it, and open it again. There
             while it is open.
     """
 
     core: OwnedStore
+    clock: Clock
+    directory: OwnedDirectory
+    watermarks: Watermarks
+    reads: LiveReads
+    config: ConfigStore
+    redelivery: Redelivery
+    timers: TimerMessages
+    transactions: Transactions
+    retention: Retention
+    health: Health
     failed: asyncio.Future[StoreError]
 
     def __init__(
@@ -67,10 +79,7 @@ class MessageStore(Answers):
         progress: Progress | None,
     ) -> None:
         self._path, self._settings, self._progress = path, settings, progress
-        self._waiting: deque[_Waiting] = deque()
         self._tick_timer: asyncio.TimerHandle | None = None
-        self._expiry: asyncio.TimerHandle | None = None
-        self._flushing: asyncio.Task[None] | None = None
         self._removals: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -102,13 +111,19 @@ class MessageStore(Answers):
         except BaseException:
             self._disk.shutdown()
             raise
-        self._is_sync = self.core.waits_for_disk
-        self._settings.on_change(self._expire, "sync_flush_timeout")
+        self._hand_out(self.core)
+        self._acknowledgements = Acknowledgements(self.core, self._settings, self._sync)
         self._closing = asyncio.Event()
         self.failed = self._loop.create_future()
         self._serving = self._loop.create_task(self._serve())
         self._serving.add_done_callback(self._served)
         return self
+
+    def _hand_out(self, core: OwnedStore) -> None:
+        self.clock, self.directory, self.watermarks = core.clock, core.directory, core.watermarks
+        self.reads, self.config, self.retention = core.reads, core.config, core.retention
+        self.redelivery, self.timers = core.redelivery, core.timers
+        self.transactions, self.health = core.transactions, core
 
     def _open(self) -> OwnedStore:
         directory = LocalOwnedDirectory.make(self._path)
@@ -132,22 +147,35 @@ class MessageStore(Answers):
         self._closing.set()
         # Not cut off: the job that it may wait for writes files that closing writes too.
         await asyncio.gather(self._serving, return_exceptions=True)
-        if self._flushing is not None:
-            await asyncio.gather(self._flushing, return_exceptions=True)
-        for timer in (self._tick_timer, self._expiry):
-            if timer is not None:
-                timer.cancel()
+        await self._acknowledgements.finish()
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
         try:
             await self._loop.run_in_executor(self._disk, self.core.close)
         finally:
             self._disk.shutdown()
 
-    # Put
+    # Facts
 
     @property
-    def waits_for_disk(self) -> bool:
-        """Whether what was appended is durable only once `durable` has returned (SYNC_FLUSH)."""
-        return self._is_sync
+    def was_closed_cleanly(self) -> bool:
+        """Whether the last process closed the store."""
+        return self.core.recovered.is_clean
+
+    @property
+    def largest_record(self) -> int:
+        """Bytes that one record, or one batch of them, may have at most."""
+        return self.core.log.largest_record
+
+    def queue_ends(self) -> Mapping[tuple[str, int], int]:
+        """Return the next queue offset of each (topic, queue id); do not change it."""
+        return self.core.offsets.table
+
+    def dispatched_messages(self) -> int:
+        """Return how many messages were dispatched since the start."""
+        return self.core.dispatcher.count
+
+    # Put
 
     async def put(self, message: Message) -> PutResult:
         """Append a message; return once it is as durable as the settings say.
@@ -166,9 +194,8 @@ class MessageStore(Answers):
             PutError: the disk failed.
         """
         results = self.append_many(messages)
-        last = next((result for result in reversed(results) if result.count), None)
-        if self._is_sync and last is not None:
-            await self._durable(last.physical_offset + last.size, last)
+        if (last := self.watermarks.unconfirmed(results)) is not None:
+            await self._acknowledgements.wait(last)
         return results
 
     async def put_batch(self, batch: MessageBatch) -> PutResult:
@@ -180,7 +207,7 @@ class MessageStore(Answers):
         return await self._finish(self.core.put_batch(batch))
 
     def append_many(self, messages: Sequence[Message]) -> list[PutResult]:
-        """Append messages as `put_many` does, without waiting for the disk: see `durable`."""
+        """Append messages as `put_many` does, without waiting until they are confirmed."""
         results = self.core.put_many(messages)
         self._tick_soon()
         return results
@@ -241,22 +268,19 @@ class MessageStore(Answers):
         self._tick_soon()
         return ended
 
-    async def durable(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
-        """Return results of appends once they are as durable as the settings say.
+    async def confirm(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
+        """Return results of appends once they may be acknowledged.
 
         Those that the disk failed to keep, or not in time, have another status then.
         """
-        last = next((result for result in reversed(results) if result.count), None)
-        if not self._is_sync or last is None:
+        if (last := self.watermarks.unconfirmed(results)) is None:
             return results
         try:
-            await self._durable(last.physical_offset + last.size, last)
+            await self._acknowledgements.wait(last)
         except PutError as error:
-            failed, flushed = error.result, self.core.log.flushed
+            failed, is_confirmed = error.result, self.watermarks.is_confirmed
             return [
-                result.failed(failed.status, failed.reason)
-                if result.count and result.physical_offset + result.size > flushed
-                else result
+                result if is_confirmed(result) else result.failed(failed.status, failed.reason)
                 for result in results
             ]
         return results
@@ -292,8 +316,8 @@ class MessageStore(Answers):
         if result.status is not PutStatus.PUT_OK:
             raise PutError(result)
         self._tick_soon()
-        if self._is_sync:
-            await self._durable(result.physical_offset + result.size, result)
+        if not self.watermarks.is_confirmed(result):
+            await self._acknowledgements.wait(result)
         return result
 
     def _tick_soon(self) -> None:
@@ -304,77 +328,17 @@ class MessageStore(Answers):
 
     def _tick(self) -> None:
         self._tick_timer = None
-        if not self.core.tick(LONGEST_TURN):
-            # Not at once: requests are served in between.
+        self._tick_now()
+
+    def _tick_now(self) -> None:
+        """Dispatch for one turn, and what is left once requests have been served in between."""
+        if not self.core.tick(LONGEST_TURN) and self._tick_timer is None:
             self._tick_timer = self._loop.call_later(0, self._tick)
 
-    async def _durable(self, end: int, result: PutResult) -> None:
-        if self.core.log.flushed >= end:
-            return
-        future = self._loop.create_future()
-        now = self._loop.time()
-        self._waiting.append(_Waiting(end, now, future))
-        if self._expiry is None:
-            self._expiry = self._loop.call_at(now + self._patience, self._expire)
-        if self._flushing is None:
-            self._flushing = self._loop.create_task(self._flush())
-        try:
-            await future
-        except StoreError as error:
-            raise PutError(result.failed(PutStatus.UNKNOWN_ERROR, str(error))) from error
-        except TimeoutError:
-            reason = f"not on the disk after {self.core.settings.sync_flush_timeout} ms"
-            raise PutError(result.failed(PutStatus.FLUSH_DISK_TIMEOUT, reason)) from None
-
-    async def _flush(self) -> None:
-        """Sync the log for all puts that wait, until none does: one sync for many of them."""
-        try:
-            while self._waiting:
-                # Whoever is about to put in this round of the loop gets into this sync.
-                await asyncio.sleep(0)
-                await self._run(self.core.log.unsynced())
-                if not self.core.tick(LONGEST_TURN):
-                    self._tick_soon()
-                self._release()
-        except BaseException as error:
-            self._release(f"the sync ended: {type(error).__name__}: {error}")
-            if not isinstance(error, Exception):
-                raise
-            self.core.flush_service.failed(error)
-        finally:
-            self._flushing = None
-
-    def _release(self, reason: str | None = None) -> None:
-        """Answer the puts that need not wait any longer; with a reason, all of them with that."""
-        failure, flushed = self.core.failure, self.core.log.flushed
-        reason = str(failure) if failure else reason
-        while self._waiting and (reason is not None or self._waiting[0].end <= flushed):
-            waiting = self._waiting.popleft()
-            if waiting.future.done():
-                continue
-            if waiting.end <= flushed:
-                waiting.future.set_result(None)
-            else:
-                waiting.future.set_exception(StoreError(reason))
-
-    @property
-    def _patience(self) -> float:
-        """Seconds that a put waits for the disk at most."""
-        return self._settings.now.sync_flush_timeout / 1000
-
-    def _expire(self) -> None:
-        """Give up on puts that have waited too long; look again when the next one has."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
-        now, patience = self._loop.time(), self._patience
-        for waiting in self._waiting:
-            if waiting.future.done():
-                continue
-            if waiting.since + patience > now:
-                self._expiry = self._loop.call_at(waiting.since + patience, self._expire)
-                return
-            waiting.future.set_exception(TimeoutError())
+    async def _sync(self) -> None:
+        """Make the log durable, and dispatch what is confirmed then."""
+        await self._run(self.core.log.unsynced())
+        self._tick_now()
 
     # Read
 
@@ -406,11 +370,10 @@ class MessageStore(Answers):
 
     async def _serve(self) -> None:
         while not await self._is_closing_after(LOOK_INTERVAL):
-            if not self.core.tick(LONGEST_TURN):
-                self._tick_soon()
+            self._tick_now()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)
-            self._release()
+            self._acknowledgements.release()
 
     def _served(self, task: asyncio.Task[None]) -> None:
         """Fail loudly if the service task has ended for another reason than that of closing."""
@@ -423,7 +386,7 @@ class MessageStore(Answers):
         failure = StoreError(f"the store's service task is gone: {reason}; open the store again")
         _log.critical("%s: %s", self._path, failure, exc_info=error)
         self.core.fail(failure)
-        self._release()
+        self._acknowledgements.release()
         self.failed.set_result(failure)
 
     async def _is_closing_after(self, seconds: float) -> bool:
@@ -432,6 +395,16 @@ class MessageStore(Answers):
                 return await self._closing.wait()
         except TimeoutError:
             return False
+
+    def sync_log(self) -> None:
+        """Return once every message is on this disk and dispatched. It blocks the event loop.
+
+        Raises:
+            SyncError: the disk failed; the store takes no more messages.
+            DiskError: the disk refused something; the same call may succeed later.
+        """
+        self.core.sync_log()
+        self._acknowledgements.release()
 
     async def remove_topic(self, topic: str) -> None:
         """Remove a topic's queues, as `OwnedStore.remove_topic` does, durably.

@@ -27,7 +27,7 @@ from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_store import ConfigStore
-from mqlake.store.delivery.redelivery import Redelivery, is_permanent
+from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
 from mqlake.store.delivery.timers import TimerMessages
@@ -41,12 +41,14 @@ from mqlake.store.recovery.recovery import Progress, Recovered, recover
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Job, Service, Services
 from mqlake.store.settings import FlushDiskType, StoreSettings
+from mqlake.store.watermarks import Watermarks
 
-# Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
-# under load a longer tick costs less a message.
 LONGEST_TURN = 0.02
 """Seconds after which a tick leaves the rest to the next one, so that others are served: the first
 messages to thousands of queues make thousands of files."""
+
+# Milliseconds after which a put dispatches by itself what was put since, where nothing else has:
+# under load a longer tick costs less a message.
 _LONGEST_TICK = 4
 
 # Milliseconds between looks whether somebody removed files of the store.
@@ -64,6 +66,7 @@ class OwnedStore:
         directory: the tree the store is in.
         settings: as they are now.
         log, queues, index: the files that are written.
+        watermarks: how far the log is confirmed, and what else is known of where it is.
         offsets: the next offset of each queue.
         dispatcher: derives queues and index from the log.
         config: topics, groups, offsets.
@@ -101,6 +104,7 @@ class OwnedStore:
             directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
         )
         self.failure: StoreError | None = None
+        self.watermarks = Watermarks(self.log, self.dispatcher, settings.now.flush_disk_type)
         self.reads = LiveReads(
             Live(
                 self.log,
@@ -108,7 +112,7 @@ class OwnedStore:
                 self.index,
                 self.dispatcher,
                 settings,
-                lambda: self.readable_end,
+                self.watermarks,
                 self.tick,
                 found.report.dialect,
             )
@@ -133,7 +137,6 @@ class OwnedStore:
             settings,
             clock,
         )
-        self.waits_for_disk = settings.now.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._checkpoint = found.checkpoint
         self._dispatch_failure: StoreError | None = None
         self.dispatch_failures = 0
@@ -186,7 +189,7 @@ class OwnedStore:
     # Put
 
     def put(self, message: Message) -> PutResult:
-        """Append a message. It is durable once `log.flushed` has passed it."""
+        """Append a message; it may be acknowledged once `watermarks` confirms it."""
         if message.delay_level or message.properties or message.encoded_properties:
             try:
                 message = self._schedule.apply(message)
@@ -209,7 +212,7 @@ class OwnedStore:
         except Refusal as refusal:
             return refusal.result
         result = self.redelivery.put(waiting)
-        if is_permanent(result) and waiting.topic == SCHEDULE_TOPIC:
+        if result.is_permanent and waiting.topic == SCHEDULE_TOPIC:
             return self.redelivery.put(message)
         return result
 
@@ -262,16 +265,8 @@ class OwnedStore:
         if is_late and not self.fork_guard.is_child:
             self.tick(LONGEST_TURN)
 
-    @property
-    def readable_end(self) -> int:
-        """Physical offset before which messages may be dispatched and read.
-
-        Under SYNC_FLUSH nothing is that is not on the disk.
-        """
-        return self.log.flushed if self.waits_for_disk else self.log.end
-
     def tick(self, seconds: float = inf) -> bool:
-        """Dispatch everything that may be read; return whether that is done, or failed.
+        """Dispatch everything that is confirmed; return whether that is done, or failed.
 
         If it fails, the store takes no messages until a later tick succeeds.
 
@@ -287,8 +282,8 @@ class OwnedStore:
         try:
             self.log.prepare_next()
             until = inf if seconds == inf else perf_counter() + seconds
-            self.dispatcher.run(self.readable_end, until)
-            is_over = perf_counter() < until or self.dispatcher.position >= self.readable_end
+            self.dispatcher.run(self.watermarks.confirmed, until)
+            is_over = perf_counter() < until or self._is_dispatched
             self._dispatch_failure = None
         except SyncError as error:
             self.fail(error)
@@ -296,6 +291,10 @@ class OwnedStore:
             self._dispatch_failed(error)
         self._update_writable()
         return is_over
+
+    @property
+    def _is_dispatched(self) -> bool:
+        return self.watermarks.dispatched >= self.watermarks.confirmed
 
     def _dispatch_failed(self, error: Exception) -> None:
         self.dispatch_failures += 1
@@ -444,8 +443,9 @@ class OwnedStore:
         settings = self.settings
         least = settings.flush_commit_log_least_pages * _PAGE
         is_late = (now - self._last_flush) * 1000 >= settings.flush_commit_log_thorough_interval
-        # Under SYNC_FLUSH nobody sees what the store itself has put before it is on the disk.
-        is_due = unflushed >= least or is_late or self.waits_for_disk
+        # Nobody sees what the store itself has put before it is on the disk.
+        is_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        is_due = unflushed >= least or is_late or is_sync
         if self.failure or not unflushed or not is_due:
             return None
         self._last_flush = now

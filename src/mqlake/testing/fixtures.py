@@ -10,11 +10,11 @@ from collections.abc import Generator
 
 import pytest
 
-from mqlake import testing
+from mqlake.testing import running_broker
 
 
 @pytest.fixture
-def broker() -> Generator[testing.RunningBroker]:
+def broker() -> Generator[running_broker.RunningBroker]:
     """Give a broker and a name server on free ports, on a store of their own."""
-    with testing.broker() as running:
+    with running_broker.broker() as running:
         yield running

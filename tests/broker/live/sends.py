@@ -9,6 +9,7 @@ from mqlake.dispatch import encode
 from mqlake.dispatch.kernel import load
 from mqlake.formats.message_batch import encode_batch
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.headers.recall import RecallHeader
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutStatus
 from tests.broker.live.observing import change, observes, soon, until
@@ -124,6 +125,26 @@ async def reject_transaction(broker: Running) -> None:
     assert (await broker.send(half)).code == ResponseCode.SUCCESS
     await change(broker, rejectTransactionMessage="true")
     assert (await broker.send(half)).code == ResponseCode.NO_PERMISSION
+
+
+async def recall(broker: Running) -> int:
+    """Ask to take a message back; what is asked for does not exist."""
+    header = RecallHeader(topic="Orders", recall_handle="")
+    return (await broker.ask(RequestCode.RECALL_MESSAGE, header)).code
+
+
+@observes("recallMessageEnable")
+async def recall_message_enable(broker: Running) -> None:
+    assert await recall(broker) == ResponseCode.NO_PERMISSION
+    await change(broker, recallMessageEnable="true")
+    assert await recall(broker) == ResponseCode.ILLEGAL_OPERATION
+
+
+@observes("allowRecallWhenBrokerNotWriteable", brokerPermission=4, recallMessageEnable=True)
+async def allow_recall(broker: Running) -> None:
+    assert await recall(broker) == ResponseCode.ILLEGAL_OPERATION
+    await change(broker, allowRecallWhenBrokerNotWriteable="false")
+    assert await recall(broker) == ResponseCode.SERVICE_NOT_AVAILABLE
 
 
 @observes("startAcceptSendRequestTimeStamp")

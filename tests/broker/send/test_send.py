@@ -196,7 +196,7 @@ def test_half_messages_can_be_forbidden(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("flush", "fails"), [("ASYNC_FLUSH", "append_many"), (SYNC, "durable")])
+@pytest.mark.parametrize(("flush", "fails"), [("ASYNC_FLUSH", "append_many"), (SYNC, "confirm")])
 def test_sends_are_answered_if_the_store_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str, fails: str
 ) -> None:

@@ -112,7 +112,7 @@ def _prepare(s: Session) -> tuple[int, int]:
 
 def _end(s: Session, half: tuple[int, int], *, commit: bool) -> None:
     s.do(lambda: s.store.transactions.end(*half, GROUP, commit=commit))
-    if s.store.waits_for_disk:
+    if not s.store.watermarks.confirms_at_append:
         s.flush()
 
 

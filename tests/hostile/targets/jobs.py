@@ -15,8 +15,8 @@ from mqlake.formats.index_file import index_keys
 from mqlake.formats.java_string import index_key_hash
 from mqlake.formats.record import Fault, Record
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import RebuildReport, rebuild
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.rebuild import RebuildReport, rebuild
+from mqlake.jobs.verify import verify
 from tests.hostile import disk, stores
 from tests.hostile.cases import Case, Target, require, same
 from tests.hostile.stores import Files

@@ -19,7 +19,7 @@ from mqlake.jobs.convert.to_kafka import QueueJob, convert_queue, convert_to_kaf
 from mqlake.jobs.convert.to_rocketmq import LogsJob, convert_to_rocketmq, write_store
 from mqlake.jobs.convert.topics import for_kafka, for_rocketmq
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.verify import verify
 from mqlake.kafka.isolation import Isolation
 from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.verify.partition import verify_partition

@@ -11,7 +11,8 @@ import pytest
 from mqlake.dispatch.arrow import SCHEMA
 from mqlake.errors import JobError
 from mqlake.formats import message_json, record
-from mqlake.jobs.export.export import SCRATCH, ExportReport, export
+from mqlake.jobs.export import ExportReport, export
+from mqlake.jobs.export.job import SCRATCH
 from mqlake.jobs.local import LocalEngine
 from tests.golden import NAMES, store
 from tests.jobs.logs import TIME, LogWriter, change

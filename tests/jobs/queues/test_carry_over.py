@@ -8,8 +8,8 @@ from pathlib import Path
 from mqlake.formats import consume_queue
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import RebuildReport, rebuild
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.rebuild import RebuildReport, rebuild
+from mqlake.jobs.verify import verify
 from tests.jobs.logs import SEGMENT, LogWriter
 from tests.jobs.model import read_queue_files
 

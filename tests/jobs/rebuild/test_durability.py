@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.swap import Exchange
 from tests.golden import store
 

@@ -11,7 +11,7 @@ import pytest
 from mqlake.formats import checkpoint, index_file
 from mqlake.formats.dialect import Dialect
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import RebuildReport, rebuild
+from mqlake.jobs.rebuild import RebuildReport, rebuild
 from tests.golden import CLEAN, TORN_VARIANTS, GoldenStore, store
 from tests.golden import recovery as recorded_recovery
 from tests.jobs.model import (

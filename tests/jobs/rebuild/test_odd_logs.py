@@ -15,7 +15,7 @@ from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry, de
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Record
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import RebuildReport, rebuild
+from mqlake.jobs.rebuild import RebuildReport, rebuild
 from tests.jobs.logs import SEGMENT, LogWriter, change
 from tests.jobs.model import (
     index_files,
@@ -196,7 +196,7 @@ def test_a_damaged_queue_offset_costs_one_entry(wild: int, tasks: int, tmp_path:
 def test_offsets_that_no_log_can_have_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqlake.jobs.rebuild.rebuild._BLANKS_ALLOWED", 10_000)
+    monkeypatch.setattr("mqlake.jobs.rebuild.job._BLANKS_ALLOWED", 10_000)
     log = LogWriter(tmp_path / "store")
     for n in range(20):
         log.add("T", n, queue_offset=0)

@@ -10,8 +10,7 @@ import pytest
 
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.queues import files as queue_files
-from mqlake.jobs.rebuild import index_writer
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import index_writer, rebuild
 from tests.golden import store
 from tests.jobs.model import read_index_files, read_queue_files
 

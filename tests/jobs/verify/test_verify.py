@@ -9,8 +9,8 @@ import pytest
 from mqlake.formats import consume_queue, index_file, record
 from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
-from mqlake.jobs.verify.verify import VerifyReport, verify
+from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.verify import VerifyReport, verify
 from mqlake.store.reader import StoreReader
 from tests.golden import CLEAN, TORN_VARIANTS, store
 from tests.jobs.logs import SEGMENT, LogWriter, change

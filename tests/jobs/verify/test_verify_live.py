@@ -11,8 +11,7 @@ import pytest
 from mqlake.formats import record
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.verify import settled
-from mqlake.jobs.verify.verify import VerifyReport, verify
+from mqlake.jobs.verify import VerifyReport, settled, verify
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
@@ -117,7 +116,7 @@ def test_a_run_of_records_whose_first_size_is_not_there_yet(live: Live) -> None:
     # As in the middle of `append_record`: a whole record stands behind one that has no size yet.
     log = live.store.log
     live.append(2)
-    first = live.store.readable_end
+    first = live.store.watermarks.confirmed
     place = log.place(first)
     assert place is not None
     file = live.store.directory.open_writable(place.segment.path)

@@ -1,10 +1,13 @@
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
 
-/** Delay levels, and the times of 5.x in three units; a level of a minute that can be taken back. */
+/** Delay levels, and the times of 5.x in three units; a message that is taken back, by new clients. */
 final class Delay implements Features.Feature {
     @Override
     public Map<String, ?> run(Rig rig) throws Exception {
@@ -23,8 +26,22 @@ final class Delay implements Features.Feature {
         sent.add(send(rig, timer(rig, "TIMER_DELAY_MS", 3500)));
         sent.add(send(rig, timer(rig, "TIMER_DELAY_SEC", 4)));
         sent.add(send(rig, timer(rig, "TIMER_DELIVER_MS", System.currentTimeMillis() + 4500)));
+        List<String> recalled = recall(rig);
         collected.await(sent.size());
-        return Map.of("sent", sent, "consumed", collected.all());
+        return Map.of("sent", sent, "consumed", collected.all(), "recalled", recalled);
+    }
+
+    /** Sends a message that is due before the last one, takes it back, and returns its two ids. */
+    private static List<String> recall(Rig rig) throws Exception {
+        Method recall;
+        try {
+            recall = DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class);
+        } catch (NoSuchMethodException olderClient) {
+            return List.of();
+        }
+        SendResult sent = rig.producer().send(timer(rig, "TIMER_DELAY_MS", 3000));
+        Object handle = SendResult.class.getMethod("getRecallHandle").invoke(sent);
+        return List.of(sent.getMsgId(), (String) recall.invoke(rig.producer(), rig.topic, handle));
     }
 
     private static Message timer(Rig rig, String property, long value) {

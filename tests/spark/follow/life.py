@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mqlake.spark.follow import follow as following
+from mqlake.spark.follow import job as following
 from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.table import LakeTable, open_table
 from mqlake.spark.session import open_session

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mqlake.spark.follow.follow import follow
+from mqlake.spark.follow.job import follow
 from mqlake.spark.follow.options import Format
 from mqlake.spark.session import open_session
 from tests.spark.follow import killing

@@ -19,10 +19,10 @@ import pytest
 from mqlake.cli.commands import follow as command_of_the_program
 from mqlake.errors import DiskError, StoreError
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.verify.verify import verify
+from mqlake.jobs.verify import verify
 from mqlake.spark.classic import ClassicSession
-from mqlake.spark.follow.dispatch import dispatch
-from mqlake.spark.follow.follow import FollowReport, follow
+from mqlake.spark.follow.derived_files import dispatch
+from mqlake.spark.follow.job import FollowReport, follow
 from mqlake.spark.follow.options import FollowOptions, Format, StoreQuery
 from mqlake.store import BlockingMessageStore, Message, StoreReader
 from tests.golden import store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mqlake.jobs.local import LocalEngine
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild import rebuild
 from tests.jobs.model import read_index_files, read_queue_files
 from tests.peer.workload import DELAYS
 

@@ -128,7 +128,7 @@ class ConnectionAdmin:
             _, physical_offset = decode_message_id(header.msg_id or "")
         except FormatError as error:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        message = self._parts.store.core.reads.raw_at(physical_offset)
+        message = self._parts.store.reads.raw_at(physical_offset)
         if message is None:
             reason = f"no message {header.msg_id} on this broker"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)

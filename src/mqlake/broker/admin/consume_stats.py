@@ -42,8 +42,8 @@ class ConsumeStatsAdmin:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._offsets = parts.store.core.config.consumer_offsets
-        self._reads = parts.store.core.reads
+        self._offsets = parts.store.config.consumer_offsets
+        self._reads = parts.store.reads
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -189,7 +189,7 @@ class ConsumeStatsAdmin:
         offset = max(0, self._offsets.query(group, name, queue_id) or 0)
         consumed = self._time(name, queue_id, offset - 1) if offset else first
         waiting = self._time(name, queue_id, max(offset, low))
-        now = self._parts.store.core.clock.milliseconds()
+        now = self._parts.store.clock.milliseconds()
         queue = MessageQueue(name, self._parts.settings.broker_name, queue_id)
         return QueueTimeSpan(queue, first, last, consumed, now - waiting if waiting else 0)
 

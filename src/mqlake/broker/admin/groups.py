@@ -89,7 +89,7 @@ class GroupAdmin:
 
     def _remove(self, request: Command) -> Job[Command]:
         header = request.header(DeleteGroupHeader)
-        offsets = self._parts.store.core.config.consumer_offsets
+        offsets = self._parts.store.config.consumer_offsets
         self._parts.groups.remove(header.group_name)
         if header.clean_offset:
             for topic in offsets.topics_of(header.group_name):

@@ -34,19 +34,18 @@ class MaintenanceAdmin:
         )
 
     def _clean(self, _peer: Peer, request: Command) -> Command:
-        self._parts.store.core.retention.clean()
+        self._parts.store.retention.clean()
         return response(request)
 
     def _clean_queues(self, _peer: Peer, request: Command) -> Command:
         """Remove files of queues that point before the log's start."""
-        core = self._parts.store.core
-        core.queues.trim(core.log.min_offset)
+        self._parts.store.retention.clean_queues()
         return response(request)
 
     async def _clean_topics(self, _peer: Peer, request: Command) -> Command:
         """Remove the queues of topics that are no topics any more."""
         store, topics = self._parts.store, self._parts.topics
-        for topic in store.core.reads.topics():
+        for topic in store.reads.topics():
             is_one = topic in topics or topics.is_system(topic)
             if not is_one and not topics.is_being_deleted(topic):
                 with topics.deleting(topic):
@@ -54,7 +53,7 @@ class MaintenanceAdmin:
         return response(request)
 
     def _ha_status(self, _peer: Peer, request: Command) -> Command:
-        end = self._parts.store.core.log.end
+        end = self._parts.store.watermarks.end
         return response(request, body=encode_body(HaRuntimeInfo(True, end)))
 
     def _check_queues(self, _peer: Peer, request: Command) -> Command:

@@ -33,7 +33,7 @@ class OffsetAdmin:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._offsets = parts.store.core.config.consumer_offsets
+        self._offsets = parts.store.config.consumer_offsets
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -78,7 +78,7 @@ class OffsetAdmin:
         return response(request, body=encode_with_table({"offsetTable": join_queues(pairs)}))
 
     def _target(self, header: ResetOffsetHeader, queue_id: int) -> int:
-        reads = self._parts.store.core.reads
+        reads = self._parts.store.reads
         low, high = reads.queue(header.topic, queue_id)
         if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
             if not low <= header.offset <= high + 1:

@@ -6,7 +6,6 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.parts import Parts
-from mqlake.formats import consume_queue
 from mqlake.protocol.bodies.stats import QueueEntries, QueueEntryData
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -20,6 +19,7 @@ from mqlake.remoting.slices import Job
 
 _MOST = 10_000
 """Entries that one answer has at most."""
+_A_READ = 256
 
 
 class QueueAdmin:
@@ -38,7 +38,7 @@ class QueueAdmin:
     def _entries_of(self, request: Command) -> Job[Command]:
         header = request.header(QueryConsumeQueueHeader)
         topic, queue_id, group = header.topic, header.queue_id, header.consumer_group
-        low, high = self._parts.store.core.reads.queue(topic, queue_id)
+        low, high = self._parts.store.reads.queue(topic, queue_id)
         known = self._parts.topics.get(topic)
         queues = max(known.read_queue_nums, known.write_queue_nums) if known else 0
         if not 0 <= queue_id < queues:
@@ -58,14 +58,14 @@ class QueueAdmin:
     ) -> Job[list[QueueEntryData]]:
         start = max(low, header.index)
         stop = min(high, start + min(max(header.count, 0), _MOST))
-        queues, found = self._parts.store.core.queues, list[QueueEntryData]()
+        reads, found = self._parts.store.reads, list[QueueEntryData]()
         while start < stop:
-            data = queues.entries(header.topic, header.queue_id, start, stop - start)
-            if not len(data):
+            most = min(stop - start, _A_READ)
+            entries = reads.entries(header.topic, header.queue_id, start, most)
+            if not entries:
                 break
-            for at in range(0, len(data), consume_queue.ENTRY_SIZE):
-                entry = consume_queue.decode(data, at)
+            for entry in entries:
                 found.append(QueueEntryData(entry.physical_offset, entry.size, entry.tags_code))
                 yield
-            start += len(data) // consume_queue.ENTRY_SIZE
+            start += len(entries)
         return found

@@ -30,8 +30,8 @@ class RuntimeAdmin:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._core = parts.store.core
-        self._started = self._core.clock.milliseconds()
+        self._store = parts.store
+        self._started = self._store.clock.milliseconds()
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -45,7 +45,7 @@ class RuntimeAdmin:
             "brokerVersionDesc": VERSION,
             "brokerActive": "true",
             "bootTimestamp": self._started,
-            "runtime": _elapsed(self._core.clock.milliseconds() - self._started),
+            "runtime": _elapsed(self._store.clock.milliseconds() - self._started),
             "startAcceptSendRequestTimeStamp": (
                 self._parts.settings.start_accept_send_request_time_stamp
             ),
@@ -60,12 +60,12 @@ class RuntimeAdmin:
         return response(request, body=encode_body(KVTable(table)))
 
     def _log(self) -> dict[str, object]:
-        log, reads = self._core.log, self._core.reads
-        first = reads.record_at(log.min_offset)
+        log = self._store.watermarks
+        first = self._store.reads.record_at(log.min_offset)
         return {
             "commitLogMinOffset": log.min_offset,
             "commitLogMaxOffset": log.end,
-            "dispatchBehindBytes": log.end - self._core.dispatcher.position,
+            "dispatchBehindBytes": log.end - log.dispatched,
             "dispatchMaxBuffer": 0,
             "earliestMessageTimeStamp": first.store_timestamp if first else -1,
             "remainHowManyDataToFlush": readable_size(log.end - log.flushed),
@@ -74,7 +74,7 @@ class RuntimeAdmin:
 
     def _disk(self) -> dict[str, object]:
         try:
-            usage = self._core.directory.usage()
+            usage = self._store.directory.usage()
         except DiskError:
             return {"commitLogDiskRatio": -1.0, "consumeQueueDiskRatio": -1.0}
         ratio = round(1 - usage.free / usage.total, 2) if usage.total else -1.0
@@ -90,7 +90,8 @@ class RuntimeAdmin:
     def _counts(self) -> dict[str, object]:
         stats = self._parts.stats
         put, got = stats.put_total, stats.got_total
-        size = self._core.log.end - self._core.log.min_offset
+        log = self._store.watermarks
+        size = log.end - log.min_offset
         found, missed = stats.whole_tps("pulls"), stats.whole_tps("missed")
         return {
             "msgPutTotalTodayNow": put,
@@ -122,13 +123,13 @@ class RuntimeAdmin:
 
         How often each service failed, why it fails now, what was set aside, why nothing is taken.
         """
-        core = self._core
+        health = self._store.health
         facts: dict[str, object] = {
-            "failures_dispatch": core.dispatch_failures,
-            "messagesSetAside": core.redelivery.set_aside,
-            "notWritable": core.not_writable,
+            "failures_dispatch": health.dispatch_failures,
+            "messagesSetAside": self._store.redelivery.set_aside,
+            "notWritable": health.not_writable,
         }
-        for service in (*core.services, *self._parts.repeating):
+        for service in (*health.services, *self._parts.repeating):
             facts[f"failures_{service.name}"] = service.failures
             facts[f"failure_{service.name}"] = service.failure
             if service.set_aside is not None:

@@ -49,7 +49,7 @@ class SettingsAdmin:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._version = DataVersion(timestamp=parts.store.core.clock.milliseconds())
+        self._version = DataVersion(timestamp=parts.store.clock.milliseconds())
         self._changing = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
         self._is_stopped = False
@@ -106,7 +106,7 @@ class SettingsAdmin:
             self._version = msgspec.structs.replace(
                 self._version,
                 counter=self._version.counter + 1,
-                timestamp=self._parts.store.core.clock.milliseconds(),
+                timestamp=self._parts.store.clock.milliseconds(),
             )
 
     async def _stop(self) -> None:

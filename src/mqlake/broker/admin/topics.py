@@ -123,7 +123,7 @@ class TopicAdmin:
         self._refuse_system(name)
         names = [name]
         if self._parts.settings.clear_retry_topic_when_delete_topic:
-            groups = self._parts.store.core.config.consumer_offsets.groups_of(name)
+            groups = self._parts.store.config.consumer_offsets.groups_of(name)
             retries = (retry for group in groups for retry in _pop_retry_topics(name, group))
             names += [retry for retry in retries if retry in self._parts.topics]
         for each in names:
@@ -176,7 +176,7 @@ class TopicAdmin:
         )
 
     def _offsets(self, topic: str, queue_id: int) -> TopicOffset:
-        reads = self._parts.store.core.reads
+        reads = self._parts.store.reads
         low, high = reads.queue(topic, queue_id)
         last = reads.head_from(topic, queue_id, high - 1) if high > low else None
         return TopicOffset(low, high, last.store_timestamp if last else 0)

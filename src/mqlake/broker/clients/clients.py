@@ -40,7 +40,7 @@ class Clients:
         self.producers: dict[str, Members] = {}
         self.consumers: dict[str, ConsumerGroup] = {}
         self._parts = parts
-        self._now = parts.store.core.clock.milliseconds
+        self._now = parts.store.clock.milliseconds
         self._notices = Notices(parts.slices)
         self._turns = count()
         # The groups that a connection has clients in.

@@ -27,7 +27,7 @@ from mqlake.protocol.headers.offsets import (
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.store.queues.time_search import Boundary
+from mqlake.store.port import Boundary
 
 _BOUNDARIES = {"LOWER": Boundary.LOWER, "UPPER": Boundary.UPPER}
 
@@ -40,8 +40,8 @@ class OffsetRequests:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._reads = parts.store.core.reads
-        self._offsets = parts.store.core.config.consumer_offsets
+        self._reads = parts.store.reads
+        self._offsets = parts.store.config.consumer_offsets
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -86,7 +86,8 @@ class OffsetRequests:
         if queue.min_offset > 0 or queue.max_offset == 0:
             return False
         first = self._reads.head_from(topic, queue_id, 0)
-        return first is not None and self._reads.max_offset - first.physical_offset <= _YOUNG
+        end = self._parts.store.watermarks.confirmed
+        return first is not None and end - first.physical_offset <= _YOUNG
 
     def _update(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
         header = request.header(UpdateConsumerOffsetHeader)

@@ -9,7 +9,7 @@ from mqlake.protocol.errors import RemotingError
 
 def has_room(parts: Parts, more: int = 1) -> bool:
     """Say whether so many offsets more may be kept (`maxConsumerOffsetNums`)."""
-    offsets = parts.store.core.config.consumer_offsets
+    offsets = parts.store.config.consumer_offsets
     return len(offsets) + more <= parts.settings.max_consumer_offset_nums
 
 
@@ -20,7 +20,7 @@ def check_offsets(parts: Parts, group: str, topic: str, more: int = 1) -> None:
         RemotingError: there would be more than `maxConsumerOffsetNums`.
     """
     offsets, most = (
-        parts.store.core.config.consumer_offsets,
+        parts.store.config.consumer_offsets,
         parts.settings.max_consumer_offset_nums,
     )
     if not has_room(parts, more):

@@ -47,7 +47,7 @@ class Acknowledging:
         ordered: Ordered,
         waiting: Waiting,
     ) -> None:
-        self._parts, self._core = parts, parts.store.core
+        self._parts, self._store = parts, parts.store
         self._in_flight, self._revive_topic = in_flight, revive_topic
         self._ordered, self._waiting = ordered, waiting
 
@@ -58,7 +58,7 @@ class Acknowledging:
         header = request.header(AckHeader)
         receipt = self._receipt(header.extra_info)
         key = self._queue(header, peer)
-        low, high = self._core.reads.queue(header.topic, header.queue_id)
+        low, high = self._store.reads.queue(header.topic, header.queue_id)
         if not low <= header.offset <= high:
             reason = (
                 f"offset is illegal, key:{header.topic}@{header.queue_id}, commit:{header.offset},"
@@ -96,7 +96,7 @@ class Acknowledging:
         topic = marked(ack.retry, ack.topic, ack.consumer_group)
         if topic not in self._parts.topics:
             return
-        low, high = self._core.reads.queue(topic, ack.queue_id)
+        low, high = self._store.reads.queue(topic, ack.queue_id)
         offsets = [ack.start_offset + number for number in _first_bits(ack.bits)]
         offsets = [offset for offset in offsets if low <= offset <= high]
         key = QueueKey(topic, ack.consumer_group, ack.queue_id)
@@ -122,7 +122,7 @@ class Acknowledging:
     def _acknowledge_ordered(
         self, key: QueueKey, offset: int, receipt: Receipt, peer: Peer
     ) -> None:
-        offsets = self._core.config.consumer_offsets
+        offsets = self._store.config.consumer_offsets
         topic, group, queue_id = key
         old = offsets.query(group, topic, queue_id)
         if old is not None and offset < old:
@@ -150,10 +150,10 @@ class Acknowledging:
         header = request.header(ChangeInvisibleTimeHeader)
         receipt = self._receipt(header.extra_info)
         key = self._queue(header, peer)
-        low, high = self._core.reads.queue(header.topic, header.queue_id)
+        low, high = self._store.reads.queue(header.topic, header.queue_id)
         if not low <= header.offset < high:
             raise RemotingError(_NO_MESSAGE, f"no message {header.offset}, there are {low}~{high}")
-        now = self._core.clock.milliseconds()
+        now = self._store.clock.milliseconds()
         longest = self._parts.settings.timer_max_delay_sec * 1000
         if not 0 <= header.invisible_time <= longest:
             reason = f"invisibleTime {header.invisible_time} is not within 0 and {longest} ms"
@@ -193,7 +193,7 @@ class Acknowledging:
         receipt: Receipt,
         now: int,
     ) -> Command:
-        old = self._core.config.consumer_offsets.query(key.group, key.topic, key.queue_id)
+        old = self._store.config.consumer_offsets.query(key.group, key.topic, key.queue_id)
         visible = now + header.invisible_time
         if old is None or header.offset >= old:
             self._ordered.change_time(key, header.offset, receipt.pop_time, visible)

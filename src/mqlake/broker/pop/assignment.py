@@ -153,7 +153,7 @@ class _Routes:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._now = parts.store.core.clock.monotonic
+        self._now = parts.store.clock.monotonic
         # Until when each route is believed, in the order in which they were learned.
         self._known: dict[str, tuple[float, TopicRouteData | None]] = {}
 

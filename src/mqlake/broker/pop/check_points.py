@@ -13,11 +13,10 @@ from typing import NamedTuple
 import msgspec
 
 from mqlake.errors import FormatError
-from mqlake.formats.properties import UNIQ_KEY
+from mqlake.formats.properties import DELIVER_MS, UNIQ_KEY
 from mqlake.formats.record import Record
 from mqlake.protocol.body import decode_body
 from mqlake.store.append.message import Message
-from mqlake.store.delivery.timer_messages import DELIVER_MS
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
 BEFORE_ACKS = 1000

@@ -29,8 +29,8 @@ class PopConsumption:
     """Answers pop consumers; gives messages out again that they do not acknowledge."""
 
     def __init__(self, parts: Parts) -> None:
-        self._core = parts.store.core
-        self._in_flight = InFlight(self._core.config.consumer_offsets)
+        self._store = parts.store
+        self._in_flight = InFlight(self._store.config.consumer_offsets)
         self._revive_topic = ReviveTopic(parts, self._in_flight)
         rounds = Rounds(parts)
         ordered, waiting = Ordered(parts), Waiting(parts, rounds)
@@ -77,14 +77,14 @@ class PopConsumption:
         )
 
     def _look(self) -> None:
-        self._revive_topic.look(self._core.clock.milliseconds())
+        self._revive_topic.look(self._store.clock.milliseconds())
 
     def _stop(self) -> None:
         """Keep on the disk what was known in memory only, and that the groups are behind it."""
         for pop in self._in_flight.all():
             self._revive_topic.keep(pop)
         try:
-            self._core.sync_log()
+            self._store.sync_log()
         except DiskError:
             return  # the next start finds the groups' offsets before these pops
-        self._in_flight.commit(self._core.log.flushed)
+        self._in_flight.commit(self._store.watermarks.flushed)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mqlake.broker.pop.check_points import CheckPoint, Key
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
-from mqlake.store.delivery.after_flush import AfterFlush
+from mqlake.store.port import AfterFlush
 
 
 class QueueKey(NamedTuple):

@@ -46,7 +46,7 @@ class KeptTable(Generic[C]):
 
     def __init__(self, parts: Parts, kind: type[C], gather: Callable[[], Job[Members]]) -> None:
         self._slices = parts.slices
-        self._directory = parts.store.core.directory
+        self._directory = parts.store.directory
         self._path = f"{_DIRECTORY}/{kind.file_name}"
         self.found: C = load(self._read, kind) or kind()
         self._gather = gather

@@ -46,7 +46,7 @@ class Notifications:
     ) -> None:
         self._parts, self._reading, self._ordered = parts, reading, ordered
         self._waiting, self._rounds, self._check_topic = waiting, rounds, check_topic
-        self._now = parts.store.core.clock.milliseconds
+        self._now = parts.store.clock.milliseconds
 
     def notify(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
         """Answer whether there is something to pop, once there is."""

@@ -60,7 +60,7 @@ class Ordered:
     """What groups have in hand of the queues that they pop in order."""
 
     def __init__(self, parts: Parts) -> None:
-        self._now = parts.store.core.clock.milliseconds
+        self._now = parts.store.clock.milliseconds
         self._file = KeptTable[ConsumerOrderInfos](parts, ConsumerOrderInfos, self._gather)
         self._queues: dict[QueueKey, _InHand] = {}
         for name, queues in self._file.found.table.items():

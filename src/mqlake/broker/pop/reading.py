@@ -26,9 +26,9 @@ from mqlake.protocol.naming import RETRY_PREFIX
 from mqlake.protocol.receipts import ORDERED, PopInfo, Receipt
 from mqlake.protocol.retry_topics import mark_of
 from mqlake.remoting.slices import Job
-from mqlake.store.delivery.put_again import read_stored
-from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.port import LiveGetResult
 from mqlake.store.results import Status
+from mqlake.store.stored import read_stored
 
 FROM_FIRST = 0
 """`initMode`: a group that has no offset begins at the first message, else at the last."""
@@ -84,14 +84,14 @@ class Reading:
     def __init__(
         self, parts: Parts, in_flight: InFlight, ordered: Ordered, revive_topic: ReviveTopic
     ) -> None:
-        self._parts, self._core = parts, parts.store.core
-        self._offsets = self._core.config.consumer_offsets
+        self._parts, self._store = parts, parts.store
+        self._offsets = self._store.config.consumer_offsets
         self._in_flight, self._ordered, self._revive_topic = in_flight, ordered, revive_topic
 
     def start(self, wanted: PopRead) -> Taken:
         """Return a pop that has nothing yet."""
         revive = ORDERED if wanted.is_ordered else self._revive_topic.next_revive_queue()
-        return Taken(self._core.clock.milliseconds(), revive)
+        return Taken(self._store.clock.milliseconds(), revive)
 
     def take(self, wanted: PopRead, topic: str, queue_id: int, taken: Taken) -> Job[None]:
         """Take what there is in a queue, up to what is wanted in all."""
@@ -101,7 +101,7 @@ class Reading:
             # Each time from the start: others may have popped meanwhile.
             following, is_done = self._try(wanted, key, taken)
             if is_done or number == _MOST_TRIES:
-                high = self._core.reads.queue(topic, queue_id).max_offset
+                high = self._store.reads.queue(topic, queue_id).max_offset
                 taken.rest += max(0, high - following) if following is not None else 0
                 return
             yield
@@ -135,7 +135,7 @@ class Reading:
 
     def rest(self, key: QueueKey) -> int:
         """Return how many messages of a queue a group has not popped."""
-        low, high = self._core.reads.queue(key.topic, key.queue_id)
+        low, high = self._store.reads.queue(key.topic, key.queue_id)
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         offset = max(low if known is None else known, self._in_flight.next_offset(key) or 0)
         return max(0, high - offset)
@@ -163,7 +163,7 @@ class Reading:
         if known is None:
             known = self._first_offset(key, init_mode)
             if not has_room(self._parts):
-                if self._core.reads.queue(key.topic, key.queue_id).max_offset <= known:
+                if self._store.reads.queue(key.topic, key.queue_id).max_offset <= known:
                     return None
                 check_offsets(self._parts, key.group, key.topic)
             self._offsets.commit(key.group, key.topic, key.queue_id, known)
@@ -175,7 +175,7 @@ class Reading:
         At the last message, unless the client or the topic says at the first. As upstream: at the
         first, too, if the whole queue is so young that it is in memory.
         """
-        low, high = self._core.reads.queue(key.topic, key.queue_id)
+        low, high = self._store.reads.queue(key.topic, key.queue_id)
         if init_mode == FROM_FIRST or key.topic.startswith(RETRY_PREFIX):
             return low
         if low == 0 and self._is_in_memory(key):
@@ -183,16 +183,16 @@ class Reading:
         return max(0, high - 1)
 
     def _is_in_memory(self, key: QueueKey) -> bool:
-        head = self._core.reads.head_from(key.topic, key.queue_id, 0)
+        head = self._store.reads.head_from(key.topic, key.queue_id, 0)
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        begin = self._core.log.end if head is None else head.physical_offset
-        return self._core.log.end - begin <= _IN_MEMORY * memory
+        begin = self._store.watermarks.end if head is None else head.physical_offset
+        return self._store.watermarks.end - begin <= _IN_MEMORY * memory
 
     # What is there
 
     def _read(self, wanted: PopRead, key: QueueKey, offset: int, most: int) -> LiveGetResult:
         tags = wanted.choice.tags
-        return self._core.reads.get(key.topic, key.queue_id, offset, most, tags=tags)
+        return self._store.reads.get(key.topic, key.queue_id, offset, most, tags=tags)
 
     def _keep(
         self, wanted: PopRead, key: QueueKey, start: int, result: LiveGetResult, taken: Taken

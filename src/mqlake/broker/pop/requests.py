@@ -39,7 +39,7 @@ class PopRequests:
     def __init__(self, parts: Parts, reading: Reading, waiting: Waiting, rounds: Rounds) -> None:
         self._parts, self._reading = parts, reading
         self._waiting, self._rounds = waiting, rounds
-        self._now = parts.store.core.clock.milliseconds
+        self._now = parts.store.clock.milliseconds
 
     # POP_MESSAGE
 
@@ -51,8 +51,7 @@ class PopRequests:
             return self._parts.slices.serve(peer, job, size=len(request.body))
         topic, wanted = self._check(header, peer)
         if self._left(header) < -_LATE:
-            nothing = Taken(self._now(), 0)
-            return self._answer(request, header, nothing, ResponseCode.POLLING_TIMEOUT)
+            return self._nothing(request, header)
         round_ = self._round(header, topic, wanted)
         job = self._pop(peer, request, header, wanted, round_)
         if round_.is_short and wanted.choice.condition is None:
@@ -63,8 +62,7 @@ class PopRequests:
         topic, wanted = self._check(header, peer)
         yield
         if self._left(header) < -_LATE:
-            nothing = Taken(self._now(), 0)
-            return self._answer(request, header, nothing, ResponseCode.POLLING_TIMEOUT)
+            return self._nothing(request, header)
         round_ = self._round(header, topic, wanted)
         return (yield from self._pop(peer, request, header, wanted, round_))
 
@@ -107,9 +105,11 @@ class PopRequests:
 
     def give_up(self, peer: Peer, request: Command, header: PopHeader) -> None:
         """Answer a request that has waited for long enough."""
-        taken = Taken(self._now(), 0)
-        code = ResponseCode.POLLING_TIMEOUT
-        peer.answer(request, self._answer(request, header, taken, code))
+        peer.answer(request, self._nothing(request, header))
+
+    def _nothing(self, request: Command, header: PopHeader) -> Command:
+        nothing = Taken(self._now(), 0)
+        return self._answer(request, header, nothing, ResponseCode.POLLING_TIMEOUT)
 
     def _answer(
         self,

@@ -11,7 +11,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pop.check_points import REVIVE_GROUP, Ack, CheckPoint, Key, read
 from mqlake.broker.pop.revive_topic import ReviveTopic
 from mqlake.formats.record import Record
-from mqlake.store.delivery.after_flush import AfterFlush
+from mqlake.store.port import AfterFlush
 
 _MOST_A_READ = 256
 _MOST_READS = 16
@@ -38,7 +38,7 @@ class Revival:
     """All queues of the revive topic."""
 
     def __init__(self, parts: Parts, revive_topic: ReviveTopic) -> None:
-        self._core = parts.store.core
+        self._store = parts.store
         count = max(1, parts.settings.revive_queue_num)
         self._queues = [_ReviveQueue(parts, revive_topic, number) for number in range(count)]
         self._horizon = _Horizon(0, 0)
@@ -50,21 +50,23 @@ class Revival:
         time, and all of that was read here.
         """
         horizon = self._horizon
-        is_readable = self._core.dispatcher.position >= horizon.log_end
+        is_readable = self._store.watermarks.dispatched >= horizon.log_end
         for queue in self._queues:
             if queue.read() and is_readable:
                 queue.revive(horizon.time)
             queue.commit()
         if is_readable:
-            self._horizon = _Horizon(self._core.timers.delivered_before, self._core.log.end)
+            self._horizon = _Horizon(
+                self._store.timers.delivered_before, self._store.watermarks.end
+            )
 
 
 class _ReviveQueue:
     """One queue of the revive topic."""
 
     def __init__(self, parts: Parts, revive_topic: ReviveTopic, queue_id: int) -> None:
-        self._core, self._revive_topic, self._queue_id = parts.store.core, revive_topic, queue_id
-        self._offsets = self._core.config.consumer_offsets
+        self._store, self._revive_topic, self._queue_id = parts.store, revive_topic, queue_id
+        self._offsets = self._store.config.consumer_offsets
         self._points: dict[Key, _Point] = {}
         self._kept = AfterFlush[int]()
         # As upstream keeps it: the offset of the last message that is done with.
@@ -75,7 +77,7 @@ class _ReviveQueue:
     def read(self) -> bool:
         """Take in what has come; say whether that is all."""
         for _ in range(_MOST_READS):
-            found = self._core.reads.get(
+            found = self._store.reads.get(
                 self._revive_topic.topic,
                 self._queue_id,
                 self._next,
@@ -110,10 +112,10 @@ class _ReviveQueue:
         done = min(waiting, default=self._next) - 1
         if done > self._done:
             self._done = done
-            self._kept.add(self._core.log.end, done)
+            self._kept.add(self._store.watermarks.end, done)
 
     def commit(self) -> None:
         """Keep how far all is done, once what was put is on the disk."""
-        done = self._kept.take(self._core.log.flushed)
+        done = self._kept.take(self._store.watermarks.flushed)
         if done is not None:
             self._offsets.commit(REVIVE_GROUP, self._revive_topic.topic, self._queue_id, done)

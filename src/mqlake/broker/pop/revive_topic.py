@@ -26,8 +26,7 @@ from mqlake.protocol.retry_topics import (
 )
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
-from mqlake.store.delivery.put_again import Stored, message_of, read_stored, returned_once_more
-from mqlake.store.delivery.redelivery import is_permanent
+from mqlake.store.stored import Stored, message_of, read_stored, returned_once_more
 
 _AGAIN = 1000
 """Milliseconds after which what the store did not take is tried again."""
@@ -44,7 +43,7 @@ class ReviveTopic:
 
     def __init__(self, parts: Parts, in_flight: InFlight) -> None:
         self._parts, self._in_flight = parts, in_flight
-        self._core = parts.store.core
+        self._store = parts.store
         self.topic = naming.REVIVE_PREFIX + parts.settings.broker_cluster_name
         self._turn = 0
         self._rests_until = 0
@@ -68,7 +67,7 @@ class ReviveTopic:
                     # The store takes nothing now, so the others wait too.
                     self._rests_until = now + _AGAIN
                     break
-        self._in_flight.commit(self._core.log.flushed)
+        self._in_flight.commit(self._store.watermarks.flushed)
 
     def keep(self, pop: Pop) -> bool:
         """Put the check point of a pop to the revive topic: memory needs it no more.
@@ -82,8 +81,8 @@ class ReviveTopic:
         if put.count:
             self._in_flight.settle(pop, put.physical_offset + put.size)
             return True
-        again = self._core.clock.milliseconds() + _AGAIN
-        is_poison = is_permanent(put)
+        again = self._store.clock.milliseconds() + _AGAIN
+        is_poison = put.is_permanent
         self._in_flight.look_again(pop, max(again, pop.point.revive_time) if is_poison else again)
         return is_poison
 
@@ -91,7 +90,7 @@ class ReviveTopic:
         if not self.revive(pop.point):
             self._in_flight.look_again(pop, now + _AGAIN)
             return False
-        self._in_flight.settle(pop, self._core.log.end)
+        self._in_flight.settle(pop, self._store.watermarks.end)
         return True
 
     def put_point(self, point: CheckPoint, revive_queue_id: int) -> int | None:
@@ -145,25 +144,25 @@ class ReviveTopic:
 
     def _put_to_retry_topic(self, point: CheckPoint, queue_offset: int) -> bool:
         """Put a message again, or set it aside; return whether it is done with."""
-        low, high = self._core.reads.queue(point.topic, point.queue_id)
+        low, high = self._store.reads.queue(point.topic, point.queue_id)
         if not low <= queue_offset < high:
             return True
         stored = self._stored(point, queue_offset)
         if stored is None:
-            self._core.redelivery.note_missing(point.topic, point.queue_id, queue_offset)
+            self._store.redelivery.note_missing(point.topic, point.queue_id, queue_offset)
             return True
         message = self._again(point, stored)
         result = self._parts.store.append_again(message)
         if result.count:
             return True
-        if not is_permanent(result):
+        if not result.is_permanent:
             _log.warning("%s: %s: %s", message.topic, result.status, result.reason)
             return False
         why = f"group {point.group} did not acknowledge it; {message.topic}: {result.reason}"
-        return self._core.redelivery.put_aside(stored, why)
+        return self._store.redelivery.put_aside(stored, why)
 
     def _stored(self, point: CheckPoint, queue_offset: int) -> Stored | None:
-        found = self._core.reads.get(point.topic, point.queue_id, queue_offset, 1).raw
+        found = self._store.reads.get(point.topic, point.queue_id, queue_offset, 1).raw
         stored = read_stored(found[0]) if found else None
         is_there = stored is not None and stored.record.queue_offset == queue_offset
         return stored if is_there else None
@@ -186,7 +185,7 @@ class ReviveTopic:
         fault = retry_topic_fault(name, is_v2_written=is_v2_written)
         if name not in self._parts.topics and fault is None:
             self._parts.topics.make(name, QUEUES)
-            offsets = self._core.config.consumer_offsets
+            offsets = self._store.config.consumer_offsets
             if offsets.query(point.group, name, 0) is None and has_room(self._parts):
                 offsets.commit(point.group, name, 0, 0)
         return name

@@ -116,7 +116,7 @@ class Waiting:
     @property
     def news(self) -> tuple[int, int]:
         """What differs from before if there may be something to pop that was not there."""
-        return self._wakes, self._parts.store.core.dispatcher.position
+        return self._wakes, self._parts.store.watermarks.dispatched
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
         """Return how many requests wait for a queue."""
@@ -164,7 +164,7 @@ class Waiting:
             self.wake(*key)
 
         self._to_wake.add(key)
-        left = (time - self._parts.store.core.clock.milliseconds()) / 1000
+        left = (time - self._parts.store.clock.milliseconds()) / 1000
         self._loop.call_later(max(0.0, min(left, _LONGEST)), wake)
 
     def _listen(self, name: str) -> _Listener:
@@ -172,7 +172,7 @@ class Waiting:
         if listener is None:
             listener = _Listener(lambda queue_id: self._note(name, queue_id))
             self._listeners[name] = listener
-            self._parts.store.core.reads.arrivals.listen(name, listener)
+            self._parts.store.reads.arrivals.listen(name, listener)
         return listener
 
     def _note(self, name: str, queue_id: int) -> None:

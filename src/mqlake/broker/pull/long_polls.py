@@ -21,7 +21,7 @@ from mqlake.protocol.headers.pull import PullHeader
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.held_back import HeldBack
 from mqlake.remoting.slices import Job, Slices
-from mqlake.store.reads.arrivals import Arrivals
+from mqlake.store.port import Arrivals
 
 LONGEST = 3600.0
 """Seconds that a pull waits at most, whatever it asks for."""

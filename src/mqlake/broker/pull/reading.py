@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from mqlake.broker.filter.subscriptions import Choice
 from mqlake.formats.consume_queue import ENTRY_SIZE
-from mqlake.store.reads.live_reads import LiveReads
-from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.port import LiveGetResult, Reads
 from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
 
@@ -54,7 +53,7 @@ class PullRead(NamedTuple):
     choice: Choice
 
 
-def read(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
+def read(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Found:
     """Return the chosen messages from an offset on, as many as limits allow, perhaps none."""
     topic, queue_id, offset, most, most_bytes, choice = wanted
     if choice.condition is None:
@@ -67,9 +66,7 @@ def read(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
     return _read_by_condition(reads, wanted, settings)
 
 
-def warm_up(
-    reads: LiveReads, wanted: PullRead, settings: StoreSettings
-) -> Callable[[], object] | None:
+def warm_up(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Callable[[], object] | None:
     """Return what has to be done in another thread before `read`, None where that keeps nobody."""
     topic, queue_id, offset, most, _, choice = wanted
     if choice.condition is None:
@@ -79,7 +76,7 @@ def warm_up(
     )
 
 
-def _read_by_condition(reads: LiveReads, wanted: PullRead, settings: StoreSettings) -> Found:
+def _read_by_condition(reads: Reads, wanted: PullRead, settings: StoreSettings) -> Found:
     offset, count = wanted.offset, wanted.messages
     end = offset + max(settings.max_filter_message_size // ENTRY_SIZE, count)
     chosen: list[memoryview] = []

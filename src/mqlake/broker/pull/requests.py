@@ -46,8 +46,8 @@ class PullRequests:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._reads = parts.store.core.reads
-        self._offsets = parts.store.core.config.consumer_offsets
+        self._reads = parts.store.reads
+        self._offsets = parts.store.config.consumer_offsets
         self._checks = PullChecks(parts)
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
         self._waiting = LongPolls(self._reads.arrivals, parts.slices, self._serve_again)

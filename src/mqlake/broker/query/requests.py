@@ -31,7 +31,7 @@ class QueryRequests:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._reads = parts.store.core.reads
+        self._reads = parts.store.reads
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""

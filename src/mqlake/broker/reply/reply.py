@@ -81,7 +81,7 @@ class Replies:
         client = self._parts.clients.producer_with_id(client_id)
         if client is None:
             return f"push reply message fail, channel of <{client_id}> not found."
-        now = self._parts.store.core.clock.milliseconds()
+        now = self._parts.store.clock.milliseconds()
         pushed = ReplyMessageHeader(
             producer_group=header.producer_group,
             topic=header.topic,
@@ -126,7 +126,7 @@ class Replies:
             encoded_properties=(header.properties or "").encode("utf-8", "replace"),
         )
         store = self._parts.store
-        (result,) = await store.durable(store.append_many([message]))
+        (result,) = await store.confirm(store.append_many([message]))
         if not result.count:
             _log.warning("a reply was not stored: %s: %s", result.status, result.reason)
             return None

@@ -85,11 +85,16 @@ class Answers:
         }
 
     def of(
-        self, request: Command, result: PutResult, queue_id: int, unique_key: str
+        self,
+        request: Command,
+        result: PutResult,
+        queue_id: int,
+        unique_key: str,
+        recall_handle: str | None = None,
     ) -> Command | bytes:
         """Return the answer to a request that was put, or refused, so; or its frame."""
-        status = result.status
-        if status is _OK and unique_key.isalnum() and unique_key.isascii():
+        status, is_plain = result.status, recall_handle is None
+        if status is _OK and is_plain and unique_key.isalnum() and unique_key.isascii():
             templates = self._batch_success if result.offsets else self._success
             where = result.message_id if result.offsets else result.physical_offset
             return templates[request.serialization].fill(
@@ -103,6 +108,8 @@ class Answers:
             self._busy.count(_BUSY[status])
         values = (result.message_id, str(queue_id), str(result.queue_offset), unique_key)
         fields = {**self._common, **dict(zip(_GAPS, values, strict=True))}
+        if recall_handle is not None:
+            fields["recallHandle"] = recall_handle
         return response(request, code, fields, remark=remark)
 
     def _refusal(self, request: Command, result: PutResult) -> Command:

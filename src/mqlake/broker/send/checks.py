@@ -37,7 +37,7 @@ class SendChecks:
     def _read_start(self) -> None:
         parts = self._parts
         self._starts_at = parts.settings.start_accept_send_request_time_stamp
-        if parts.store.core.clock.milliseconds() < self._starts_at:
+        if parts.store.clock.milliseconds() < self._starts_at:
             _log.warning("no message is accepted before %s", self._start_time())
 
     def topic(self, header: Header, peer: Peer) -> Topic:
@@ -68,7 +68,7 @@ class SendChecks:
             raise RemotingError(ResponseCode.NO_PERMISSION, reason)
 
     def _check_start(self) -> None:
-        if self._parts.store.core.clock.milliseconds() < self._starts_at:
+        if self._parts.store.clock.milliseconds() < self._starts_at:
             reason = f"broker unable to service, until {self._start_time()}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
         self._starts_at = 0

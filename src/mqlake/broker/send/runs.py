@@ -55,7 +55,7 @@ class Runs:
 
     def __init__(self, parts: Parts, put_waiting: Callable[[], None]) -> None:
         self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
-        self._is_usable = is_compiled() and not parts.store.waits_for_disk
+        self._is_usable = is_compiled() and parts.store.watermarks.confirms_at_append
 
     def use(
         self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers

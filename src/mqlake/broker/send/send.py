@@ -17,20 +17,24 @@ from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.topics import any_queue
 from mqlake.formats import sys_flag
 from mqlake.formats.config.topics import Topic
-from mqlake.formats.own_properties import LONGEST_SENT
+from mqlake.formats.own_properties import LONGEST_SENT, TIMER_OUT_MS
 from mqlake.formats.properties import (
     DELAY,
     NAME_VALUE_SEPARATOR,
+    REAL_TOPIC,
     TRAN_MSG,
+    UNIQ_KEY,
     decode_properties,
 )
 from mqlake.formats.property_edits import edit
+from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.protocol import naming
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from mqlake.protocol.permission import Permission
+from mqlake.protocol.recall_handle import RecallHandle
 from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
@@ -40,12 +44,15 @@ from mqlake.store.append.put_result import PutResult
 _PATIENCE = 1.0
 """Seconds that a stop waits for the disk, so that sends are answered."""
 _RETRY, _GROUPS = naming.RETRY_PREFIX, naming.OF_GROUPS
+_TIMED = b"TIMER_DE"
+"""What the names of all properties begin with that ask for a delivery time."""
 _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
 _log = logging.getLogger(__name__)
 
-_Sent = tuple[Peer, Command, int, str]
-"""Who sent what, to which queue, and its unique key: what an answer needs."""
+_Sent = tuple[Peer, Command, int, str, bool]
+"""Who sent what, to which queue, its unique key, and whether it may have a delivery time: what an
+answer needs."""
 
 
 class SendMessages:
@@ -54,7 +61,7 @@ class SendMessages:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._store = parts, parts.store
         self._loop = asyncio.get_running_loop()
-        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.core.clock)
+        self._keys = UniqueKeys(parts.settings.broker_address, parts.store.clock)
         self._dead_letters = DeadLetters(parts)
         self._runs = Runs(parts, self._put)
         self._checks, self._sizes = SendChecks(parts), SendSizes(parts)
@@ -62,7 +69,7 @@ class SendMessages:
         parts.live.on_change(self._read_settings, "max_message_size", "region_id", "trace_on")
         self._messages: list[Message] = []
         self._sent: list[_Sent] = []
-        self._unflushed = 0
+        self._unconfirmed = 0
         self._tasks: set[asyncio.Task[None]] = set()
         parts.on_stop.append(self._answer_all)
 
@@ -101,7 +108,7 @@ class SendMessages:
 
     def _take(self, peer: Peer, request: Command, header: Header) -> None:
         topic = self._checks.topic(header, peer)
-        if self._unflushed:
+        if self._unconfirmed:
             self._check_room()
         properties, unique_key = self._properties.of(header.properties)
         name, queue_id = header.topic, header.queue_id
@@ -112,7 +119,7 @@ class SendMessages:
             sizes.check_batch(body_size)
             batch = _batch(peer, request, header, topic, queue_id, properties)
             self._put()
-            sent = peer, request, queue_id, unique_key
+            sent = peer, request, queue_id, unique_key, False
             begin = time.perf_counter()
             self._finish([sent], [self._store.append_batch(batch)], begin)
             return
@@ -139,7 +146,7 @@ class SendMessages:
             0,
             properties,
         )
-        sent = peer, request, queue_id, unique_key
+        sent = peer, request, queue_id, unique_key, _TIMED in properties
         if _HALF in properties and self._is_half(message):
             if len(properties) + len(unique_key) > sizes.half_properties:
                 sizes.check(properties, body_size, unique_key)
@@ -159,9 +166,9 @@ class SendMessages:
         self._sent.append(sent)
 
     def _check_room(self) -> None:
-        if self._unflushed >= self._parts.settings.send_thread_pool_queue_capacity:
+        if self._unconfirmed >= self._parts.settings.send_thread_pool_queue_capacity:
             raise self._parts.busy.refusal(
-                "WAITING_FOR_DISK", f"{self._unflushed} sends wait for the disk"
+                "WAITING_FOR_DISK", f"{self._unconfirmed} sends wait for the disk"
             )
 
     def _is_half(self, message: Message) -> bool:
@@ -190,32 +197,32 @@ class SendMessages:
         self._finish(sent, results, begin)
 
     def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
-        if not self._store.waits_for_disk:
+        if self._store.watermarks.unconfirmed(results) is None:
             self._answer(sent, results, begin)
             return
-        self._unflushed += len(sent)
-        for peer, request, _, _ in sent:
+        self._unconfirmed += len(sent)
+        for peer, request, *_ in sent:
             peer.drop_body(request)
-        task = self._loop.create_task(self._answer_once_durable(sent, results, begin))
+        task = self._loop.create_task(self._answer_once_confirmed(sent, results, begin))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer_once_durable(
+    async def _answer_once_confirmed(
         self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float
     ) -> None:
         try:
-            results = await self._store.durable(results)
+            results = await self._store.confirm(results)
             self._answer(sent, results, begin)
         except Exception as error:  # noqa: BLE001 (as in `_put`)
             self._fail(sent, error)
         finally:
-            self._unflushed -= len(sent)
+            self._unconfirmed -= len(sent)
 
     def _fail(self, sent: Sequence[_Sent], error: Exception) -> None:
         """Answer sends whose messages may or may not have been put."""
         _log.error("%d sends failed", len(sent), exc_info=error)
         remark = f"{type(error).__name__}: {error}"
-        for peer, request, _, _ in sent:
+        for peer, request, *_ in sent:
             peer.answer(request, response(request, ResponseCode.SYSTEM_ERROR, remark=remark))
 
     async def _answer_all(self) -> None:
@@ -227,9 +234,23 @@ class SendMessages:
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._parts.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
-        for (peer, request, queue_id, unique_key), result in zip(sent, results, strict=True):
+        for (peer, request, queue_id, unique_key, is_timed), result in zip(
+            sent, results, strict=True
+        ):
             if not request.is_oneway:
-                peer.answer(request, answer_of(request, result, queue_id, unique_key))
+                handle = self._recall_handle(result) if is_timed else None
+                peer.answer(request, answer_of(request, result, queue_id, unique_key, handle))
+
+    def _recall_handle(self, result: PutResult) -> str | None:
+        """Return what takes a message back that waits for its time, None for any other."""
+        record = self._store.reads.record_at(result.physical_offset) if result.count else None
+        if record is None or record.topic != TIMER_TOPIC:
+            return None
+        pairs = record.properties
+        # The slot is the end of the time in which the message may be due, and not in it.
+        due, topic = int(pairs[TIMER_OUT_MS]) + 1, pairs[REAL_TOPIC]
+        broker_name = self._parts.settings.broker_name
+        return RecallHandle(topic, broker_name, due, pairs.get(UNIQ_KEY, "")).text
 
 
 def _writable_queue(topic: Topic) -> int:

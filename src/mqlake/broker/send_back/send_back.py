@@ -26,8 +26,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
-from mqlake.store.delivery.put_again import Stored, message_of, read_at, returned_once_more
-from mqlake.store.delivery.redelivery import is_permanent
+from mqlake.store.stored import Stored, message_of, read_stored, returned_once_more
 
 _FIRST_LEVEL = 3
 """Delay level of the first return of a message, where the consumer names none."""
@@ -63,9 +62,8 @@ class SendBack:
 
     async def _put_again(self, header: SendBackHeader, group: SubscriptionGroup) -> None:
         retry = self._retry_topic(header, group)
-        log = self._parts.store.core.log
-        found = self._parts.store.core.reads.record_at(header.offset)
-        stored = read_at(log, found) if found is not None else None
+        raw = self._parts.store.reads.raw_at(header.offset)
+        stored = read_stored(raw) if raw is not None else None
         if stored is None:
             reason = f"look message by offset failed, {header.offset}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
@@ -74,11 +72,11 @@ class SendBack:
             topic = naming.dlq_topic(group.group_name)
             self._parts.topics.make(topic, naming.DLQ_QUEUES)
         store, message = self._parts.store, _again(header, group, stored, topic, is_dead=is_dead)
-        (put,) = await store.durable([store.append_again(message, may_wait=not is_dead)])
+        (put,) = await store.confirm([store.append_again(message, may_wait=not is_dead)])
         if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
             return
         why = f"group {group.group_name} gave it back; {topic}: {put.reason}"
-        if not is_permanent(put) or not store.core.redelivery.put_aside(stored, why):
+        if not put.is_permanent or not store.redelivery.put_aside(stored, why):
             raise RemotingError(ResponseCode.SYSTEM_ERROR, f"{put.status}: {put.reason}")
 
     def _retry_topic(self, header: SendBackHeader, group: SubscriptionGroup) -> str:

@@ -15,7 +15,7 @@ from mqlake.formats.topic_names import HALF_TOPIC
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import oneway
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
-from mqlake.store.delivery.transactions import CheckBack
+from mqlake.store.port import CheckBack
 
 _log = logging.getLogger(__name__)
 

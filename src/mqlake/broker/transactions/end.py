@@ -16,7 +16,7 @@ from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.append.put_result import PutResult, PutStatus
-from mqlake.store.delivery.transactions import EndStatus
+from mqlake.store.port import EndStatus
 
 _ERROR = ResponseCode.SYSTEM_ERROR
 _REFUSED = {
@@ -35,7 +35,7 @@ class EndTransactions:
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
-        parts.store.core.transactions.on_check = CheckBacks(parts).ask
+        parts.store.transactions.on_check = CheckBacks(parts).ask
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -65,6 +65,6 @@ class EndTransactions:
     async def _check(self, put: PutResult) -> None:
         """Return once a committed message is durable; one that the disk is late with counts."""
         if put.is_ok:
-            (put,) = await self._store.durable([put])
+            (put,) = await self._store.confirm([put])
         if not put.is_ok and put.status is not PutStatus.FLUSH_DISK_TIMEOUT:
             raise refusal(put)

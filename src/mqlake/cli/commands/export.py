@@ -48,7 +48,7 @@ def export(
 ) -> int:
     """Write messages to Parquet files: all of them, or those that the filters leave."""
     with open_engine(engine, master, progress, reads=store, writes=out) as chosen:
-        from mqlake.jobs.export.export import export as run
+        from mqlake.jobs.export.job import export as run
 
         start = time.perf_counter()
         report = run(

@@ -147,28 +147,31 @@ def follow(
         directory,
     )
 
-    place = store.absolute() if out is None else directory(out)
-    wanted = StoreQuery(
+    target = store.absolute() if out is None else directory(out)
+    query = StoreQuery(
         store=store.absolute(),
-        checkpoint=(checkpoint or place / STATE / "checkpoint").absolute(),
+        checkpoint=(checkpoint or target / STATE / "checkpoint").absolute(),
         source=source,
         columns=chosen_columns(columns),
         once=once,
         processing_time=processing_time,
     )
     start = time.perf_counter()
-    with stop_on_signals() as stop, open_spark(master, progress, store, place) as (session, report):
+    with (
+        stop_on_signals() as stop,
+        open_spark(master, progress, store, target) as (session, report),
+    ):
         if to == "store":
-            from mqlake.spark.follow.dispatch import dispatch
+            from mqlake.spark.follow.derived_files import dispatch
 
-            found = dispatch(session, wanted, stop, report)
+            found = dispatch(session, query, stop, report)
         else:
-            from mqlake.spark.follow.follow import follow as run
+            from mqlake.spark.follow.job import follow as run
 
             options = FollowOptions(
-                **wanted.members(),
+                **query.members(),
                 format=Format(to),
-                out=place,
+                out=target,
                 target_file_size=target_file_size,
                 compact_every=compact_every,
                 publish_after=publish_after,

@@ -62,7 +62,7 @@ def rebuild(
     """Build consumequeue/, index/ and checkpoint anew from the commit log alone."""
     with open_engine(engine, master, progress, reads=store, writes=out or store) as chosen:
         from mqlake.formats.dialect import Dialect
-        from mqlake.jobs.rebuild.rebuild import rebuild as run
+        from mqlake.jobs.rebuild.job import rebuild as run
 
         start = time.perf_counter()
         report = run(

@@ -42,7 +42,7 @@ def verify(
     """Check every record, and every queue and index entry against the records, both ways."""
     with open_engine(engine, master, progress, reads=store) as chosen:
         from mqlake.formats.dialect import Dialect
-        from mqlake.jobs.verify.verify import verify as run
+        from mqlake.jobs.verify.job import verify as run
 
         start = time.perf_counter()
         report = run(store, chosen, dialect=Dialect(dialect) if dialect else None)

@@ -12,7 +12,7 @@ from mqlake.cli.views.tables import named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.jobs.export.export import ExportReport
+    from mqlake.jobs.export.job import ExportReport
 
 
 def view(report: ExportReport, seconds: float) -> Iterator[RenderableType]:

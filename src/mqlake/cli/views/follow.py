@@ -11,13 +11,13 @@ from mqlake.cli.views.tables import named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.spark.follow.dispatch import DispatchReport
-    from mqlake.spark.follow.follow import FollowReport
+    from mqlake.spark.follow.derived_files import DispatchReport
+    from mqlake.spark.follow.job import FollowReport
 
 
 def view(report: FollowReport | DispatchReport, seconds: float) -> Iterator[RenderableType]:
     """Yield what came into the table, or was dispatched, and where how far it is is kept."""
-    from mqlake.spark.follow.follow import FollowReport
+    from mqlake.spark.follow.job import FollowReport
 
     batches = count(report.batches, "micro-batch", "micro-batches")
     if isinstance(report, FollowReport):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mqlake.jobs.verify.findings import EntryFindings
-    from mqlake.jobs.verify.verify import VerifyReport
+    from mqlake.jobs.verify.job import VerifyReport
 
 
 def view(report: VerifyReport, seconds: float) -> Iterator[RenderableType]:

@@ -52,24 +52,24 @@ def written_beside(out: Path) -> Generator[Path]:
 
 
 @contextmanager
-def attempt(place: Path) -> Generator[Path]:
-    """Give a task a directory of its own, which becomes `place` when it is complete.
+def attempt(target: Path) -> Generator[Path]:
+    """Give a task a directory of its own, which becomes `target` when it is complete.
 
     Where another attempt of the task was sooner, that one stays.
     """
-    own = place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.attempt")
+    own = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.attempt")
     own.mkdir()
     try:
         yield own
-        _keep_first(own, place)
+        _keep_first(own, target)
     finally:
         shutil.rmtree(own, ignore_errors=True)
 
 
-def _keep_first(own: Path, place: Path) -> None:
+def _keep_first(own: Path, target: Path) -> None:
     try:
-        own.rename(place)
-        fsync_directory(place.parent)
+        own.rename(target)
+        fsync_directory(target.parent)
     except OSError:
-        if not place.exists():
+        if not target.exists():
             raise

@@ -67,10 +67,10 @@ def convert_to_kafka(
         # From here on, and until all partitions are there, the directory has no mark of a clean
         # stop, and nobody else can own it.
         with OwnedLogDirectory(scratch) as logs:
-            wanted = [(topic, queue_id) for topic, queue_id in queues if topic in chosen]
-            jobs = [QueueJob(str(store), *queue, str(scratch)) for queue in wanted]
+            chosen_queues = [(topic, queue_id) for topic, queue_id in queues if topic in chosen]
+            jobs = [QueueJob(str(store), *queue, str(scratch)) for queue in chosen_queues]
             written = engine.run(convert_queue, jobs, "convert") if jobs else []
-            for queue in wanted:
+            for queue in chosen_queues:
                 logs.partition(*queue)
     return ConvertReport(
         source=str(store),

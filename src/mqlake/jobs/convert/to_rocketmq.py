@@ -77,9 +77,9 @@ def convert_to_rocketmq(
     logs, out = logs.absolute(), out.absolute()
     names = check_logs(logs)
     chosen, left_out = choose({name.topic for name in names}, topics, for_rocketmq)
-    wanted = [(name.topic, name.partition) for name in names if name.topic in chosen]
+    chosen_partitions = [(name.topic, name.partition) for name in names if name.topic in chosen]
     with written_beside(out) as scratch:
-        job = LogsJob(str(logs), wanted, isolation, str(scratch))
+        job = LogsJob(str(logs), chosen_partitions, isolation, str(scratch))
         [written] = engine.run(write_store, [job], "convert")
         (scratch / "store").rename(scratch.with_name(f"{scratch.name}.store"))
         scratch.rmdir()
@@ -89,7 +89,7 @@ def convert_to_rocketmq(
         output=str(out),
         to="rocketmq",
         topics=len(chosen),
-        partitions=len(wanted),
+        partitions=len(chosen_partitions),
         records=written.records,
         bytes_written=written.size,
         left_out=left_out,

@@ -60,17 +60,17 @@ class Intervals:
         if not self._ends or start >= self._ends[-1]:
             return [(start, end)] if start < end else []
         free: list[Interval] = []
-        for place in range(bisect_right(self._ends, start), len(self._starts)):
-            if self._starts[place] >= end:
+        for index in range(bisect_right(self._ends, start), len(self._starts)):
+            if self._starts[index] >= end:
                 break
-            if start < self._starts[place]:
-                free.append((start, self._starts[place]))
-            start = self._ends[place]
+            if start < self._starts[index]:
+                free.append((start, self._starts[index]))
+            start = self._ends[index]
         if start < end:
             free.append((start, end))
         return free
 
     def overlaps(self, start: int, end: int) -> bool:
         """Say whether any number of [start, end) is in the set."""
-        place = bisect_right(self._ends, start)
-        return place < len(self._starts) and self._starts[place] < end
+        index = bisect_right(self._ends, start)
+        return index < len(self._starts) and self._starts[index] < end

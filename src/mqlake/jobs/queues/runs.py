@@ -67,7 +67,7 @@ def runs(batch: Batch, names: QueueNames) -> Iterator[Run]:
     numbers = np.searchsorted(starts, edges[:-1], "right") - 1
     firsts = queue_offsets[edges[:-1]]
     data, edge = entries.data, (edges * ENTRY_SIZE).tolist()
-    for place, (number, first) in enumerate(zip(numbers.tolist(), firsts.tolist(), strict=True)):
+    for index, (number, first) in enumerate(zip(numbers.tolist(), firsts.tolist(), strict=True)):
         queue = names[number]
         if queue is not None:
-            yield Run(queue, first, data[edge[place] : edge[place + 1]])
+            yield Run(queue, first, data[edge[index] : edge[index + 1]])

@@ -225,8 +225,8 @@ class KeyCheck:
                 if first < last:
                     yield _Part(plan, first + 1, entries[first:last])
             else:
-                for place in np.flatnonzero((offsets >= start) & (offsets < end)).tolist():
-                    yield _Part(plan, place + 1, entries[place : place + 1])
+                for row in np.flatnonzero((offsets >= start) & (offsets < end)).tolist():
+                    yield _Part(plan, row + 1, entries[row : row + 1])
 
     def _all_equal(self, expected: _Keys, parts: Sequence[_Part]) -> bool:
         if len(expected.hashes) != sum(len(part.entries) for part in parts):
@@ -243,8 +243,8 @@ class KeyCheck:
         due = expected.offsets < self._undispatched_from
         missing = np.flatnonzero(due)
         self.findings.undispatched += len(due) - len(missing)
-        for place in missing[:EXAMPLES].tolist():
-            self._missing(int(expected.offsets[place]), int(expected.hashes[place]))
+        for row in missing[:EXAMPLES].tolist():
+            self._missing(int(expected.offsets[row]), int(expected.hashes[row]))
         self.findings.missing.add(len(missing[EXAMPLES:]))
 
     def _missing(self, offset: int, key_hash: int) -> None:
@@ -271,19 +271,19 @@ class KeyCheck:
         )
         for part in parts:
             unknown = np.zeros(len(part.entries), np.bool_)
-            for place, (key_hash, offset, seconds, _) in enumerate(part.entries.tolist()):
+            for row, (key_hash, offset, seconds, _) in enumerate(part.entries.tolist()):
                 key = (offset, key_hash)
                 if due[key] > 0:
                     due[key] -= 1
-                    self._count(part, place, seconds, times[key])
+                    self._count(part, row, seconds, times[key])
                 elif key in times:
                     self.findings.repeated += 1
                 else:
-                    unknown[place] = True
+                    unknown[row] = True
             offsets = part.entries["physical_offset"].astype(np.int64)
-            for place in bounds.sort_out(offsets, unknown, self.findings):
-                at = index_file.entry_at(part.plan.slots, part.number + place)
-                reason = f"no record at physical offset {offsets[place]} has such a key"
+            for row in bounds.sort_out(offsets, unknown, self.findings):
+                at = index_file.entry_at(part.plan.slots, part.number + row)
+                reason = f"no record at physical offset {offsets[row]} has such a key"
                 self.findings.dangling.add_at(part.plan.path, at, ENTRY_SIZE, reason)
         for (offset, key_hash), count in due.items():
             for _ in range(count):
@@ -292,8 +292,8 @@ class KeyCheck:
                 else:
                     self._missing(offset, key_hash)
 
-    def _count(self, part: _Part, place: int, seconds: int, time: int) -> None:
-        number = part.number + place
+    def _count(self, part: _Part, row: int, seconds: int, time: int) -> None:
+        number = part.number + row
         due = index_file.seconds_since(part.plan.begin_timestamp, time)
         if number == 1 or seconds == due:
             self.findings.good += 1

@@ -23,8 +23,8 @@ class Stretches:
         """Say of each offset whether it lies in a stretch."""
         if not len(self._starts):
             return np.zeros(len(offsets), np.bool_)
-        place = np.searchsorted(self._starts, offsets, "right") - 1
-        return (place >= 0) & (offsets < self._ends[place])
+        index = np.searchsorted(self._starts, offsets, "right") - 1
+        return (index >= 0) & (offsets < self._ends[index])
 
 
 class LogBounds:

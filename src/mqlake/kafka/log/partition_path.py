@@ -62,7 +62,7 @@ class PartitionPaths(NamedTuple):
     logs: LogDirectory | None
 
 
-def find(path: Path) -> PartitionPaths:
+def find_partitions(path: Path) -> PartitionPaths:
     """Return the partitions of a path.
 
     Raises:

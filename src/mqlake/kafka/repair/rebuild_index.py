@@ -67,7 +67,7 @@ def owned(path: Path) -> Generator[None]:
         yield
 
 
-def rebuild_index(place: PartitionPath, settings: LogSettings) -> list[RebuiltSegment]:
+def rebuild_index(partition_path: PartitionPath, settings: LogSettings) -> list[RebuiltSegment]:
     """Make the index files of a partition's segments again.
 
     Raises:
@@ -75,9 +75,11 @@ def rebuild_index(place: PartitionPath, settings: LogSettings) -> list[RebuiltSe
             cannot be in its segment; the files of that segment stay as they were.
         StoreError: a broker runs, or a file that cannot be read or written.
     """
-    with owned(place.path), place.open() as partition:
-        directory = LocalOwnedDirectory(place.path)
-        return rebuild_segments(directory, "", partition, settings, has_active=place.only is None)
+    with owned(partition_path.path), partition_path.open() as partition:
+        directory = LocalOwnedDirectory(partition_path.path)
+        return rebuild_segments(
+            directory, "", partition, settings, has_active=partition_path.only is None
+        )
 
 
 def rebuild_segments(

@@ -36,7 +36,7 @@ class RecoveredPartition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def recover(
-    path: Path, places: PartitionPaths, settings: LogSettings, *, everything: bool = False
+    path: Path, paths: PartitionPaths, settings: LogSettings, *, everything: bool = False
 ) -> list[RecoveredPartition]:
     """Recover a log directory from its recovery points, or all of a partition or a segment.
 
@@ -50,30 +50,33 @@ def recover(
         StoreError: a broker runs, or a file that cannot be read or written.
         FormatError: a checkpoint that cannot be read.
     """
-    if places.logs is not None:
+    if paths.logs is not None:
         with OwnedLogDirectory(path, recover_all=everything) as logs:
             return [
-                _report(logs.partition(place.topic, place.partition, settings))
-                for place in places.partitions
-                if place.topic is not None and place.topic != METADATA_TOPIC
+                _report(logs.partition(partition_path.topic, partition_path.partition, settings))
+                for partition_path in paths.partitions
+                if partition_path.topic is not None and partition_path.topic != METADATA_TOPIC
             ]
-    [place] = places.partitions
-    with owned(place.path):
-        if place.only is not None:
-            return [_recover_segment(place, settings)]
+    [partition_path] = paths.partitions
+    with owned(partition_path.path):
+        if partition_path.only is not None:
+            return [_recover_segment(partition_path, settings)]
         partition = OwnedPartition(
-            place.path, settings, is_clean=False, log_start_offset=_log_start(place)
+            partition_path.path,
+            settings,
+            is_clean=False,
+            log_start_offset=_log_start(partition_path),
         )
         report = _report(partition)
         partition.close()
         return [report]
 
 
-def _log_start(place: PartitionPath) -> int:
-    if place.logs is None or place.topic is None:
+def _log_start(partition_path: PartitionPath) -> int:
+    if partition_path.logs is None or partition_path.topic is None:
         return 0
-    starts = place.logs.checkpoint(checkpoint_file.LOG_START_OFFSETS)
-    return starts.get((place.topic, place.partition), 0)
+    starts = partition_path.logs.checkpoint(checkpoint_file.LOG_START_OFFSETS)
+    return starts.get((partition_path.topic, partition_path.partition), 0)
 
 
 def _report(partition: OwnedPartition) -> RecoveredPartition:
@@ -86,13 +89,13 @@ def _report(partition: OwnedPartition) -> RecoveredPartition:
     )
 
 
-def _recover_segment(place: PartitionPath, settings: LogSettings) -> RecoveredPartition:
+def _recover_segment(partition_path: PartitionPath, settings: LogSettings) -> RecoveredPartition:
     """Recover one segment; what comes after it stays."""
-    base = place.only or 0
-    with place._replace(only=None).open() as partition:
+    base = partition_path.only or 0
+    with partition_path._replace(only=None).open() as partition:
         producers = partition.producers_at(base)
         epochs = LeaderEpochs(partition.leader_epochs)
-    directory = LocalOwnedDirectory(place.path)
+    directory = LocalOwnedDirectory(partition_path.path)
     segment = OwnedSegment(directory, "", base, settings)
     try:
         cut = segment.recover(producers, epochs)

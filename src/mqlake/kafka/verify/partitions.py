@@ -26,22 +26,24 @@ class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def verify_partitions(
-    path: str, places: Sequence[PartitionPath], *, deep: bool = False
+    path: str, paths: Sequence[PartitionPath], *, deep: bool = False
 ) -> VerifyReport:
     """Check partitions; what cannot be opened is damage. `deep` reads every record, too."""
     threads = os.cpu_count() or 1
     # One after the other, a partition's segments side by side; or many partitions side by side.
-    inner = threads if len(places) < threads else 1
+    inner = threads if len(paths) < threads else 1
 
-    def check(place: PartitionPath) -> PartitionReport:
+    def check(partition_path: PartitionPath) -> PartitionReport:
         try:
-            with place.open() as partition:
+            with partition_path.open() as partition:
                 return verify_partition(partition, deep=deep, threads=inner)
         except (FormatError, StoreError) as error:
-            return PartitionReport(str(place.path), [], [Damage(place.name, 0, 0, str(error))])
+            return PartitionReport(
+                str(partition_path.path), [], [Damage(partition_path.name, 0, 0, str(error))]
+            )
 
     with ThreadPoolExecutor(1 if inner > 1 else threads) as pool:
-        partitions = list(pool.map(check, places))
+        partitions = list(pool.map(check, paths))
     segments = [segment for partition in partitions for segment in partition.segments]
     return VerifyReport(
         path,

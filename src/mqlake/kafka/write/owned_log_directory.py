@@ -41,7 +41,7 @@ class OwnedLogDirectory:
 
     def __init__(
         self,
-        place: Path | OwnedDirectory,
+        location: Path | OwnedDirectory,
         *,
         clock: Clock | None = None,
         recover_all: bool = False,
@@ -50,15 +50,15 @@ class OwnedLogDirectory:
 
         `recover_all` trusts neither the mark of a clean stop nor the recovery points.
         """
-        self._place = place
+        self._location = location
         self.is_clean = True
         self._clock = clock
         self._recover_all = recover_all
         self._partitions: dict[tuple[str, int], OwnedPartition] = {}
 
     def __enter__(self) -> Self:
-        place = self._place
-        directory = LocalOwnedDirectory.make(place) if isinstance(place, Path) else place
+        location = self._location
+        directory = LocalOwnedDirectory.make(location) if isinstance(location, Path) else location
         self._directory = directory
         self._lock = directory.own(LOCK)
         self._lock.__enter__()

@@ -45,7 +45,7 @@ class OwnedPartition:
 
     def __init__(
         self,
-        place: Path | OwnedDirectory,
+        location: Path | OwnedDirectory,
         settings: LogSettings | None = None,
         *,
         path: str = "",
@@ -66,7 +66,7 @@ class OwnedPartition:
                 split it.
             StoreError: a file that cannot be opened or written.
         """
-        directory = LocalOwnedDirectory.make(place) if isinstance(place, Path) else place
+        directory = LocalOwnedDirectory.make(location) if isinstance(location, Path) else location
         self._files = PartitionFiles(directory, path)
         self.name = self._files.name
         self._settings = settings or LogSettings()

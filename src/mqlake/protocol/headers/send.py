@@ -76,12 +76,14 @@ class SendMessageResponseHeader(Header):
     Attributes:
         msg_id: the offset message id; of a batch all of them, joined by commas.
         transaction_id: the unique key.
+        recall_handle: what takes the message back before its delivery time.
     """
 
     msg_id: str
     queue_id: Int32
     queue_offset: Int64
     transaction_id: str | None = None
+    recall_handle: str | None = None
 
 
 class SendBackHeader(Header):

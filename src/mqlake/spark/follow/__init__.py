@@ -1,1 +1,33 @@
-"""Follow a store into a lake table, or bring its derived files up to date (docs/follow.md)."""
+"""Follow a store into a lake table, or bring its derived files up to date (docs/follow.md).
+
+`follow` takes `FollowOptions`, `dispatch` a `StoreQuery`; both run until they are stopped, unless
+the options say `once`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mqlake.spark.follow.derived_files import DispatchReport as DispatchReport
+    from mqlake.spark.follow.derived_files import dispatch as dispatch
+    from mqlake.spark.follow.job import FollowReport as FollowReport
+    from mqlake.spark.follow.job import follow as follow
+    from mqlake.spark.follow.options import FollowOptions as FollowOptions
+    from mqlake.spark.follow.options import Format as Format
+    from mqlake.spark.follow.options import StoreQuery as StoreQuery
+else:
+    from mqlake.exports import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "DispatchReport": "derived_files",
+            "dispatch": "derived_files",
+            "FollowReport": "job",
+            "follow": "job",
+            "FollowOptions": "options",
+            "Format": "options",
+            "StoreQuery": "options",
+        },
+    )

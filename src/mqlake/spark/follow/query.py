@@ -46,13 +46,13 @@ class Query:
     def __init__(
         self,
         spark: SparkSession,
-        wanted: StoreQuery,
+        query: StoreQuery,
         take: Take,
         stop: threading.Event,
         progress: Progress | None,
         idle: Callable[[], None] | None = None,
     ) -> None:
-        self._spark, self._wanted, self._take = spark, wanted, take
+        self._spark, self._query, self._take = spark, query, take
         self._stop, self._progress, self._idle = stop, progress, idle
         self._working = threading.Lock()
         self._failure: Exception | None = None
@@ -78,18 +78,18 @@ class Query:
                     query.stop()
 
     def _start(self) -> Any:
-        wanted = self._wanted
+        query = self._query
         rows = (
             self._spark.readStream.format("rocketmq")
-            .options(**{"startingOffsets": "earliest", **wanted.source})
-            .option("columns", ",".join(wanted.columns))
-            .load(str(wanted.store))
+            .options(**{"startingOffsets": "earliest", **query.source})
+            .option("columns", ",".join(query.columns))
+            .load(str(query.store))
         )
-        writer = rows.writeStream.option("checkpointLocation", str(wanted.checkpoint))
+        writer = rows.writeStream.option("checkpointLocation", str(query.checkpoint))
         writer = writer.foreachBatch(self._take_one)
-        if wanted.once:
+        if query.once:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=wanted.processing_time).start()
+        return writer.trigger(processingTime=query.processing_time).start()
 
     def _take_one(self, rows: DataFrame, number: int) -> None:
         with self._working:

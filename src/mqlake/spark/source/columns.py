@@ -107,10 +107,10 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
         check_columns([field.name])
         if field.name not in COLUMNS:
             raise FormatError(f"column {field.name}: write {check_columns([field.name])[0]}")
-        wanted = column_type(field.name)
-        if field.dataType.simpleString() != types[wanted].simpleString():
+        target = column_type(field.name)
+        if field.dataType.simpleString() != types[target].simpleString():
             given = field.dataType.simpleString()
-            raise FormatError(f"column {field.name} is of type {wanted}, not {given}")
+            raise FormatError(f"column {field.name} is of type {target}, not {given}")
     return check_columns(schema.fieldNames())
 
 
@@ -153,7 +153,7 @@ def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cast(column: Any, wanted: Any) -> Any:
+def _cast(column: Any, target: Any) -> Any:
     """Return a column in another type; times that Python and Spark do not have are the nearest.
 
     A client may send any 64 bits as the time of a message's birth.
@@ -165,7 +165,7 @@ def _cast(column: Any, wanted: Any) -> Any:
         times = column.cast(pa.int64()).to_numpy()
         if len(times) and (times.min() < _FIRST_TIME or times.max() > _LAST_TIME):
             column = pa.array(np.clip(times, _FIRST_TIME, _LAST_TIME)).cast(column.type)
-    return column.cast(wanted)
+    return column.cast(target)
 
 
 def _constant(text: str | None, count: int) -> Any:

@@ -11,7 +11,7 @@ from mqlake.spark.source.stretches import Piece, Stretch, in_segments
 from mqlake.store.log.segments import CommitLog, Segment
 
 
-def cuts(log: CommitLog, stretch: Stretch, wanted: RowFilter, most: int) -> Iterator[int]:
+def cuts(log: CommitLog, stretch: Stretch, row_filter: RowFilter, most: int) -> Iterator[int]:
     """Yield where to cut a stretch so that each part has at most `most` of the wanted messages.
 
     Bodies are not checked: a damaged one counts, too. Cuts are boundaries within the stretch.
@@ -19,7 +19,7 @@ def cuts(log: CommitLog, stretch: Stretch, wanted: RowFilter, most: int) -> Iter
     room, last = most, stretch[0]
     for piece in in_segments(log, [stretch]):
         for batch in _batches(log, piece):
-            chosen = wanted.choose(batch).records
+            chosen = row_filter.choose(batch).records
             ends: list[int] = (chosen["physical_offset"] + chosen["size"]).tolist()
             while len(ends) > room:
                 yield ends[room - 1] if room else last
@@ -28,12 +28,12 @@ def cuts(log: CommitLog, stretch: Stretch, wanted: RowFilter, most: int) -> Iter
             last = ends[-1] if ends else last
 
 
-def count(log: CommitLog, stretch: Stretch, wanted: RowFilter, enough: int) -> int:
+def count(log: CommitLog, stretch: Stretch, row_filter: RowFilter, enough: int) -> int:
     """Return how many wanted messages a stretch has; stops at `enough`."""
     found = 0
     for piece in in_segments(log, [stretch]):
         for batch in _batches(log, piece):
-            found += len(wanted.choose(batch).records)
+            found += len(row_filter.choose(batch).records)
             if found >= enough:
                 return found
     return found

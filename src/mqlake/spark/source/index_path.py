@@ -51,11 +51,11 @@ def _topics(store: OpenStore) -> set[str]:
 
 
 def _records(
-    store: OpenStore, index: IndexFiles, wanted: Iterable[str], stretch: Stretch
+    store: OpenStore, index: IndexFiles, keys: Iterable[str], stretch: Stretch
 ) -> list[Stretch] | None:
     """Return the records that the index names for some texts, None if there are too many."""
     found: dict[int, Stretch] = {}
-    for text in wanted:
+    for text in keys:
         for file in index.files:
             for entry in file.entries(text):
                 at = entry.physical_offset

@@ -109,10 +109,10 @@ def data_loss(options: ReadOptions, what: str) -> None:
 
 
 def _check_subscribed(options: ReadOptions, limit: Limit, side: str) -> None:
-    wanted = subscription(options)
+    subscribed = subscription(options)
     for queue in limit.queues:
         is_assigned = options.queues is None or queue in options.queues
-        if not is_assigned or not wants_topic(wanted, queue[0]):
+        if not is_assigned or not wants_topic(subscribed, queue[0]):
             raise FormatError(
                 f"{side} offsets name {queue[0]}-{queue[1]}, which is not subscribed to"
             )
@@ -121,12 +121,12 @@ def _check_subscribed(options: ReadOptions, limit: Limit, side: str) -> None:
 def _subscribed(store: OpenStore, options: ReadOptions) -> list[Queue]:
     if options.queues is not None:
         return list(options.queues)
-    wanted = subscription(options)
+    subscribed = subscription(options)
     topics = set(topic_names(store.directory))
     topics.update(topic for topic, _ in store.snapshot.undispatched.bounds)
     return [
         (topic, queue_id)
         for topic in sorted(topics)
-        if wants_topic(wanted, topic)
+        if wants_topic(subscribed, topic)
         for queue_id in store.snapshot.queue_ids(topic)
     ]

@@ -125,11 +125,11 @@ def _cut_by_count(
     from mqlake.spark.source.counting import cuts
     from mqlake.spark.source.row_filter import RowFilter
 
-    wanted = RowFilter(selection)
+    row_filter = RowFilter(selection)
     found: list[list[Stretch]] = []
     for share in shares:
         for start, end in share:
-            for cut in cuts(store.log, (start, end), wanted, most):
+            for cut in cuts(store.log, (start, end), row_filter, most):
                 found.append([(start, cut)])
                 start = cut
             if start < end:

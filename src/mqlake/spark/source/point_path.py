@@ -15,11 +15,11 @@ def find(
     store: OpenStore, boundaries: Boundaries, selection: Selection, stretch: Stretch
 ) -> list[Stretch] | None:
     """Return stretches with the only records that can be wanted; None where they are not listed."""
-    wanted = _offsets(selection)
-    if wanted is None:
+    offsets = _offsets(selection)
+    if offsets is None:
         return None
     found: list[Stretch] = []
-    for offset in sorted(wanted):
+    for offset in sorted(offsets):
         if stretch[0] <= offset < stretch[1]:
             # The record itself proves nothing: it may be in the body of another.
             head = head_at(store.log, offset)

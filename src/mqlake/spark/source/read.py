@@ -41,14 +41,14 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
     """
     keep_freed_memory()
     losses = _Losses(task)
-    wanted = RowFilter(task.selection)
+    row_filter = RowFilter(task.selection)
     want = _want(task, schema)
     directory = open_directory(task.store)
     made = (
         to_batch(chosen, schema, task.broker_name)
         for piece in task.pieces
         for batch in _scan(directory, piece, want, losses)
-        if len((chosen := wanted.choose(batch)).records)
+        if len((chosen := row_filter.choose(batch)).records)
     )
     yield from put_together(made)
     losses.report()

@@ -109,14 +109,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         start = max(position.physical_offset, store.log.min_offset)
         if start >= end:
             return end
-        wanted = RowFilter(self._selection(position))
+        row_filter = RowFilter(self._selection(position))
         least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
         waits = self._target is None and not self._has_waited()
-        if least and waits and counting.count(store.log, (start, end), wanted, least) < least:
+        if least and waits and counting.count(store.log, (start, end), row_filter, least) < least:
             return position.physical_offset
         if most is None:
             return end
-        return next(counting.cuts(store.log, (start, end), wanted, most), end)
+        return next(counting.cuts(store.log, (start, end), row_filter, most), end)
 
     def _has_waited(self) -> bool:
         waited = (SystemClock().monotonic() - self._last_batch) * 1000

@@ -26,6 +26,13 @@ class PutStatus(enum.StrEnum):
     WHEEL_TIMER_MSG_ILLEGAL = "WHEEL_TIMER_MSG_ILLEGAL"
 
 
+_PERMANENT = (
+    PutStatus.MESSAGE_ILLEGAL,
+    PutStatus.PROPERTIES_SIZE_EXCEEDED,
+    PutStatus.WHEEL_TIMER_MSG_ILLEGAL,
+)
+
+
 class PutResult(msgspec.Struct, frozen=True, gc=False):
     """Where a message, or the first of a batch, was put, or why it was not.
 
@@ -51,9 +58,19 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
 
     @property
+    def end(self) -> int:
+        """Return the physical offset after the last record; -1 if nothing was put."""
+        return self.physical_offset + self.size
+
+    @property
     def is_ok(self) -> bool:
         """Say whether all was put, and as durable as the settings promise."""
         return self.status is PutStatus.PUT_OK
+
+    @property
+    def is_permanent(self) -> bool:
+        """Say whether a message was refused for what it is, so that it would be refused again."""
+        return self.status in _PERMANENT
 
     def failed(self, status: PutStatus, reason: str) -> PutResult:
         """Return what is answered where the message was put, but is not as durable as promised."""

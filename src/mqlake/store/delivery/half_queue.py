@@ -14,10 +14,11 @@ from mqlake.formats.record import Record
 from mqlake.formats.topic_names import HALF_TOPIC, OP_TOPIC
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import Stored, read_entry
+from mqlake.store.delivery.put_again import read_entry
 from mqlake.store.delivery.transaction_messages import GROUP, ended_by
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.stored import Stored
 
 _OPS_A_READ = 256
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
-from mqlake.errors import DiskError, FormatError, StoreError
-from mqlake.formats import record
+from mqlake.errors import DiskError, StoreError
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.file_name import is_safe_topic
 from mqlake.formats.properties import REAL_QID, REAL_TOPIC
@@ -16,32 +14,12 @@ from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.settings import StoreSettings
+from mqlake.store.stored import Stored, read_stored
 
 Put = Callable[[Message], PutResult]
 """Append a message; a refusal is a result too."""
 
 _QUEUE_ID = re.compile("[0-9]{1,9}")
-_MOST_RETURNS = (1 << 31) - 1
-
-
-class Stored(NamedTuple):
-    """A record, and its properties as they are in it."""
-
-    record: Record
-    properties: bytes
-
-
-def read_stored(data: bytes | memoryview) -> Stored | None:
-    """Return the record that some bytes are, None if it is not a good one."""
-    try:
-        found = record.decode(data)
-    except FormatError:
-        return None
-    _, layout = record.check(data, 0, len(data), crc=False)
-    if layout is None:
-        return None
-    start = layout.properties_at
-    return Stored(found, bytes(data[start : start + layout.properties_length]))
 
 
 def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
@@ -64,28 +42,6 @@ def read_entry(log: OwnedCommitLog, entry: QueueEntry) -> Stored | None:
 def read_at(log: OwnedCommitLog, found: Record) -> Stored | None:
     """Return a record that was read before, with its properties as they are in it."""
     return read_entry(log, QueueEntry(found.physical_offset, found.size, 0))
-
-
-def message_of(
-    found: Record, topic: str, queue_id: int, properties: bytes, sys_flag: int
-) -> Message:
-    """Return a message with the body, the flag and the origin of a record."""
-    return Message(
-        topic=topic,
-        body=found.body,
-        queue_id=queue_id,
-        flag=found.flag,
-        sys_flag=sys_flag,
-        born_timestamp=found.born_timestamp,
-        born_host=found.born_host,
-        reconsume_times=found.reconsume_times,
-        encoded_properties=properties,
-    )
-
-
-def returned_once_more(found: Record) -> int:
-    """Return how often a message was given back if it is given back now."""
-    return min(found.reconsume_times + 1, _MOST_RETURNS)
 
 
 def real_queue(properties: Mapping[str, str]) -> tuple[str, int] | None:

@@ -24,15 +24,11 @@ from mqlake.formats.property_edits import edit
 from mqlake.formats.sys_flag import INNER_BATCH, TRANSACTION_MASK
 from mqlake.formats.topic_names import HALF_TOPIC, TIMER_TOPIC, UNDELIVERABLE_TOPIC
 from mqlake.store.append.message import Message
-from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_entries import TopicTable
-from mqlake.store.delivery.put_again import Put, Stored, message_of
+from mqlake.store.delivery.put_again import Put
+from mqlake.store.stored import Stored, message_of
 
-_PERMANENT = (
-    PutStatus.MESSAGE_ILLEGAL,
-    PutStatus.PROPERTIES_SIZE_EXCEEDED,
-    PutStatus.WHEEL_TIMER_MSG_ILLEGAL,
-)
 _WHERE = frozenset((REAL_TOPIC, REAL_QID))
 _NEEDED = {
     SCHEDULE_TOPIC: _WHERE | {DELAY},
@@ -44,11 +40,6 @@ _NEEDED = {
 _LONGEST_NAME = 255
 
 _log = logging.getLogger(__name__)
-
-
-def is_permanent(result: PutResult) -> bool:
-    """Say whether a message was refused for what it is, so that it would be refused again."""
-    return result.status in _PERMANENT
 
 
 class Redelivery:
@@ -74,16 +65,16 @@ class Redelivery:
     def put(self, message: Message) -> PutResult:
         """Append a message, without optional properties if it is too long with them."""
         result = self._append(message)
-        if not is_permanent(result):
+        if not result.is_permanent:
             return result
         shortest = message
         for shortest in _shorter(message):
             again = self._append(shortest)
-            if not is_permanent(again):
+            if not again.is_permanent:
                 return again
         # RocketMQ, or an older mqlake, filled the whole record with the user's properties.
         bare = self._append_without_crc(shortest)
-        return result if is_permanent(bare) else bare
+        return result if bare.is_permanent else bare
 
     def settle(self, message: Message | None, source: Stored, why: str = "") -> bool:
         """Put a message, or set aside the one that it was made of if it can never be put.
@@ -97,7 +88,7 @@ class Redelivery:
         """
         if message is not None:
             result = self.put(message)
-            if not is_permanent(result):
+            if not result.is_permanent:
                 return bool(result.count)
             why = f"{message.topic[:_LONGEST_NAME]}: {result.reason}"
         return self.put_aside(source, why)
@@ -109,7 +100,7 @@ class Redelivery:
         flags = record.sys_flag & ~(TRANSACTION_MASK | INNER_BATCH)
         kept = edit(source.properties, drop=(INNER_NUM,))
         result = self.put(message_of(record, UNDELIVERABLE_TOPIC, 0, kept, flags))
-        if not result.count and not is_permanent(result):
+        if not result.count and not result.is_permanent:
             return False
         self.set_aside += 1
         _log.error(

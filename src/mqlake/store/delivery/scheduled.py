@@ -16,12 +16,13 @@ from mqlake.formats.topic_names import WAITING
 from mqlake.storage.clock import Clock
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import message_of, read_entry, real_queue
+from mqlake.store.delivery.put_again import read_entry, real_queue
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
+from mqlake.store.stored import message_of
 
 _INTERVAL = 100
 _MOST_MESSAGES = 1000

@@ -21,25 +21,23 @@ from mqlake.formats.own_properties import (
     TIMER_ROLL_TIMES,
     room_for,
 )
-from mqlake.formats.properties import REAL_QID, REAL_TOPIC, UNIQ_KEY
+from mqlake.formats.properties import CANCEL, DELIVER_MS, REAL_QID, REAL_TOPIC, UNIQ_KEY
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
 from mqlake.formats.topic_names import TIMER_TOPIC, WAITING
 from mqlake.store.append.checks import Refusal
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
-from mqlake.store.delivery.put_again import Stored, message_of, real_queue
+from mqlake.store.delivery.put_again import real_queue
 from mqlake.store.settings import StoreSettings
+from mqlake.store.stored import Stored, message_of
 
-DELIVER_MS = "TIMER_DELIVER_MS"
 DELAY_SEC = "TIMER_DELAY_SEC"
 DELAY_MS = "TIMER_DELAY_MS"
 WHEN = (DELAY_SEC, DELAY_MS, DELIVER_MS)
 """What a message asks with, the first counts."""
 OUT_MS = TIMER_OUT_MS
 """The slot after which the message is due, milliseconds."""
-CANCEL = "TIMER_DEL_UNIQKEY"
-"""Of a message that takes back another one of the same slot: the UNIQ_KEY of that one."""
 
 _NUMBER = re.compile("[+-]?[0-9]{1,18}")
 _SECOND = 1000

@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 
 from mqlake.formats.consume_queue import ENTRY, QueueEntry
-from mqlake.formats.properties import REAL_TOPIC, UNIQ_KEY
+from mqlake.formats.properties import CANCEL, REAL_TOPIC, UNIQ_KEY
 from mqlake.formats.record import Record
 from mqlake.formats.timer_checkpoint import TimerPosition
 from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
@@ -19,11 +19,10 @@ from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.after_flush import AfterFlush
-from mqlake.store.delivery.put_again import Stored, read_entry
+from mqlake.store.delivery.put_again import read_entry
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timer_messages import (
-    CANCEL,
     Identity,
     delivered,
     due_slot,
@@ -37,6 +36,7 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
+from mqlake.store.stored import Stored
 
 _INTERVAL = 50
 _MOST_MESSAGES = 500

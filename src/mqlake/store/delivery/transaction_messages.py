@@ -36,8 +36,9 @@ from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
 from mqlake.formats.topic_names import DISCARDED_TOPIC, HALF_TOPIC, OP_TOPIC, WAITING
 from mqlake.store.append.message import Message
-from mqlake.store.delivery.put_again import Stored, message_of, real_queue
+from mqlake.store.delivery.put_again import real_queue
 from mqlake.store.delivery.timer_messages import asks_for_timer
+from mqlake.store.stored import Stored, message_of
 
 __all__ = ["CHECK_TIMES", "DISCARDED_TOPIC", "HALF_TOPIC", "OP_TOPIC"]
 

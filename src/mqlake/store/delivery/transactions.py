@@ -24,8 +24,8 @@ from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.delivery.half_queue import HalfQueue
-from mqlake.store.delivery.put_again import Put, Stored, is_usable_topic, read_at, real_queue
-from mqlake.store.delivery.redelivery import Redelivery, is_permanent
+from mqlake.store.delivery.put_again import Put, is_usable_topic, read_at, real_queue
+from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timer_messages import asks_for_timer, check_time
 from mqlake.store.delivery.transaction_messages import (
     CHECK_TIMES,
@@ -44,6 +44,7 @@ from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.services import Service
 from mqlake.store.settings import StoreSettings
+from mqlake.store.stored import Stored
 
 _HOUR = 60 * 60 * 1000
 _GO_ON_INTERVAL = 100
@@ -238,7 +239,7 @@ class Transactions:
         while self._unwritten:
             queue_id, queue_offset = self._unwritten[0]
             put = self._redelivery.put(op_of(queue_id, queue_offset))
-            if not put.count and not is_permanent(put):
+            if not put.count and not put.is_permanent:
                 return
             if not put.count:
                 _log.error(
@@ -339,7 +340,7 @@ class Transactions:
         half, changes = stored.record, {CHECK_TIMES: str(times)}
         copy = renewed(stored, changes)
         put = self._redelivery.put(copy)
-        if is_permanent(put):
+        if put.is_permanent:
             return self._redelivery.put_aside(stored, f"its producer cannot be asked: {put.reason}")
         if not put.count:
             return False

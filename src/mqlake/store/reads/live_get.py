@@ -63,10 +63,8 @@ class QueueReading:
             else None
         )
 
-    def get(
-        self, offset: int, max_messages: int, max_bytes: int, readable_end: int
-    ) -> LiveGetResult:
-        """Read from a queue offset on; nothing from the physical offset `readable_end` on."""
+    def get(self, offset: int, max_messages: int, max_bytes: int, confirmed: int) -> LiveGetResult:
+        """Read from a queue offset on; nothing from the physical offset `confirmed` on."""
         queues, topic, queue_id = self._queues, self._topic, self._queue_id
         low, high = queues.min_offset(topic, queue_id), queues.max_offset(topic, queue_id)
         queue = QueueRange(low, high)
@@ -79,11 +77,11 @@ class QueueReading:
         if offset > high:
             return LiveGetResult(Status.OFFSET_OVERFLOW_BADLY, high, queue)
         if self._ahead is not None:
-            run = self._ahead.take(offset, max_messages, max_bytes, high, readable_end)
+            run = self._ahead.take(offset, max_messages, max_bytes, high, confirmed)
             if run is not None:
                 at = offset + len(run.at)
                 return LiveGetResult(Status.FOUND, at, queue, self._kernel, [run])
-        walk = _Walk(self._kernel, self._log, self._wanted, self._tags, readable_end)
+        walk = _Walk(self._kernel, self._log, self._wanted, self._tags, confirmed)
         end = min(high, offset + max(self._most_entries, max_messages))
         at, is_full = offset, False
         while at < end and not is_full and walk.messages < max_messages:
@@ -103,7 +101,7 @@ class QueueReading:
         return walk.result(at, queue)
 
     def warm_up(
-        self, offset: int, max_messages: int, readable_end: int
+        self, offset: int, max_messages: int, confirmed: int
     ) -> Callable[[], object] | None:
         """Return what brings the messages that `get` reads into memory: see `WarmUp.job`."""
         least = self._most_entries if self._wanted.by_code else 0
@@ -112,7 +110,7 @@ class QueueReading:
                 return None
             least = self._ahead.about_to_find(offset, max_messages)
         count = max(least, max_messages)
-        return self._warm_up.job(offset, count, readable_end)
+        return self._warm_up.job(offset, count, confirmed)
 
 
 class _Walk:
@@ -124,11 +122,11 @@ class _Walk:
         log: CommitLog,
         wanted: Wanted,
         tags: TagFilter,
-        readable_end: int,
+        confirmed: int,
     ) -> None:
         self._kernel, self._log, self._wanted, self._tags = kernel, log, wanted, tags
         self._view = memoryview(b"")
-        self._part = Part(_NO_BYTES, 0, log.min_offset, readable_end)
+        self._part = Part(_NO_BYTES, 0, log.min_offset, confirmed)
         self._runs: list[Run] = []
         self._skipped: list[Skipped] = []
         self.messages = self._bytes = 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mqlake.dispatch.queue_read import wanted
-from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import check_topic_name
 from mqlake.store.dispatch.dispatcher import Dispatcher
@@ -36,6 +36,7 @@ from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.reads.tail import Tail
 from mqlake.store.results import QueryResult, QueueRange
 from mqlake.store.settings import StoreSettings
+from mqlake.store.watermarks import Watermarks
 
 _MOST_BYTES = 128 << 20
 _KEPT_READINGS = 4096
@@ -46,7 +47,7 @@ class Live:
     """What reads need of a live store.
 
     Attributes:
-        readable_end: the physical offset before which messages may be read, as of now.
+        watermarks: messages are read before `confirmed`.
         catch_up: dispatch what may be read and is not dispatched yet.
         dialect: whose keys the index has.
     """
@@ -56,7 +57,7 @@ class Live:
     index: OwnedIndex
     dispatcher: Dispatcher
     settings: Current[StoreSettings]
-    readable_end: Callable[[], int]
+    watermarks: Watermarks
     catch_up: Callable[[], object]
     dialect: Dialect = Dialect.V5_5
 
@@ -85,7 +86,7 @@ class LiveReads(Lookups):
     @property
     def max_offset(self) -> int:
         """Physical offset behind the last message that may be read."""
-        return self._live.readable_end()
+        return self._live.watermarks.confirmed
 
     def topics(self) -> list[str]:
         """Return the names of all topics that have a queue, sorted."""
@@ -101,6 +102,11 @@ class LiveReads(Lookups):
         check_topic_name(topic)
         low = self._queues.min_offset(topic, queue_id)
         return QueueRange(low, self._queues.max_offset(topic, queue_id))
+
+    def entries(self, topic: str, queue_id: int, start: int, count: int) -> list[QueueEntry]:
+        """Return up to `count` entries of a queue from an offset on; fewer at the end of a file."""
+        data = self._queues.entries(check_topic_name(topic), queue_id, start, count)
+        return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
 
     def get(
         self,
@@ -132,7 +138,7 @@ class LiveReads(Lookups):
         if max_bytes is None:
             max_bytes = self._live.settings.now.max_transfer_bytes_on_message_in_memory
         most = min(max_bytes, _MOST_BYTES)
-        return reading.get(offset, max(1, max_messages), most, self._live.readable_end())
+        return reading.get(offset, max(1, max_messages), most, self._live.watermarks.confirmed)
 
     def warm_up(
         self,
@@ -151,7 +157,7 @@ class LiveReads(Lookups):
         `get`.
         """
         reading = self._reading(topic, queue_id, tags, crc, exact)
-        return reading.warm_up(offset, max_messages, self._live.readable_end())
+        return reading.warm_up(offset, max_messages, self._live.watermarks.confirmed)
 
     def _make_reading(
         self,

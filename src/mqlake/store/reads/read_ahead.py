@@ -69,9 +69,7 @@ class ReadAhead:
         left = self._queues.max_offset(self._topic, self._queue_id) - offset
         return self._count(offset, left) if offset == self._next and left > most else 0
 
-    def take(
-        self, offset: int, most: int, most_bytes: int, end: int, readable_end: int
-    ) -> Run | None:
+    def take(self, offset: int, most: int, most_bytes: int, end: int, confirmed: int) -> Run | None:
         """Return the messages from a queue offset on, where they are known or can be found.
 
         None where it is no step that follows the last one, or all is not plain: then they have to
@@ -86,7 +84,7 @@ class ReadAhead:
         if end - offset <= most:
             return None
         if not self.covers(offset, most):
-            self._known = self._find(offset, end, readable_end) if is_next else None
+            self._known = self._find(offset, end, confirmed) if is_next else None
             if not self.covers(offset, most):
                 return None
         known = self._known
@@ -115,7 +113,7 @@ class ReadAhead:
     def _count(self, offset: int, left: int) -> int:
         return min(MESSAGES, left, self._queues.places_in_file(offset))
 
-    def _find(self, offset: int, end: int, readable_end: int) -> _Known | None:
+    def _find(self, offset: int, end: int, confirmed: int) -> _Known | None:
         """Return what is good of the messages from a queue offset on, None where any is not."""
         count = self._count(offset, end - offset)
         try:
@@ -127,7 +125,7 @@ class ReadAhead:
             return None
         base = place.segment.base
         buffer = np.frombuffer(place.view, np.uint8, place.end)
-        part = Part(buffer, base, self._log.min_offset, readable_end)
+        part = Part(buffer, base, self._log.min_offset, confirmed)
         rows = np.empty((4, len(entries) // ENTRY_SIZE), np.int64)
         packed, limits = np.frombuffer(entries, np.uint8), Limits(0, 0, count, BYTES)
         found = self._kernel.follow(packed, offset, part, self._wanted, limits, rows)

@@ -36,15 +36,15 @@ class WarmUp:
         # Queue offsets [from, to) are in memory, while the log ends before `until`.
         self._from = self._to = self._until = 0
 
-    def job(self, offset: int, count: int, readable_end: int) -> Callable[[], object] | None:
+    def job(self, offset: int, count: int, confirmed: int) -> Callable[[], object] | None:
         """Return what brings messages into memory, for any thread; None where they are there.
 
         Args:
             offset: queue offset of the first.
             count: how many are about to be read; what follows them is looked after, too.
-            readable_end: physical offset before which messages may be read.
+            confirmed: physical offset before which messages may be read.
         """
-        if self._from <= offset and offset + count <= self._to and readable_end < self._until:
+        if self._from <= offset and offset + count <= self._to and confirmed < self._until:
             return None
         entries = self._entries(offset, max(count, AHEAD))
         first = ENTRY.unpack_from(entries)[0] if entries else 0
@@ -52,8 +52,8 @@ class WarmUp:
         if place is None:
             return None
         self._from, self._to, self._until = offset, offset + len(entries) // ENTRY_SIZE, _ALL
-        if first >= readable_end - NEAR:
-            self._to, self._until = _ALL, readable_end + NEAR
+        if first >= confirmed - NEAR:
+            self._to, self._until = _ALL, confirmed + NEAR
             return None
         buffer = np.frombuffer(place.view, np.uint8, place.end)
         last, size, _ = ENTRY.unpack_from(entries, len(entries) - ENTRY_SIZE)
@@ -63,7 +63,7 @@ class WarmUp:
         if all(is_in_memory(buffer.ctypes.data + at, 1) for at in ends):
             return None
         packed = np.frombuffer(entries, np.uint8)
-        part = Part(buffer, place.segment.base, self._log.min_offset, readable_end)
+        part = Part(buffer, place.segment.base, self._log.min_offset, confirmed)
         rows = np.empty((4, len(entries) // ENTRY_SIZE), np.int64)
         limits = Limits(0, 0, len(entries), _ALL - 1)
         return lambda: self._kernel.follow(packed, offset, part, self._wanted, limits, rows)

@@ -73,7 +73,7 @@ class Retention:
         zone: tzinfo | None = None,
     ) -> None:
         self._directory, self._log, self._checkpoint = directory, log, checkpoint
-        self._derived = [queues, index] if index else [queues]
+        self._queues, self._derived = queues, [queues, index] if index else [queues]
         self._settings, self._clock, self._zone = settings, clock, zone
         self._waiting = 0
         self._is_asked = False
@@ -99,6 +99,14 @@ class Retention:
     def clean(self) -> None:
         """Let expired files go at the next look, whatever the hour."""
         self._is_asked = True
+
+    def clean_queues(self) -> None:
+        """Remove files of queues that point only before the log's start.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self._queues.trim(self._start)
 
     def check(self) -> None:
         """Look at the disk; decide whether messages are taken, and which files go next.

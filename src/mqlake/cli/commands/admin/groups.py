@@ -100,14 +100,14 @@ def update_sub_group(
     from mqlake.formats.config.subscription_group import SubscriptionGroup
 
     given.one_place(cluster, broker)
-    wanted = SubscriptionGroup(
+    settings = SubscriptionGroup(
         group_name=group,
         consume_enable=enable,
         consume_message_orderly=orderly,
         retry_max_times=retry_times,
         retry_queue_nums=retry_queues,
     )
-    changed = run(names, lambda admin: groups.update(admin, wanted, cluster, broker))
+    changed = run(names, lambda admin: groups.update(admin, settings, cluster, broker))
     return given.show_rows("changed", changed, json)
 
 

@@ -87,14 +87,14 @@ def update_topic(
     from mqlake.formats.config.topics import Topic
 
     given.one_place(cluster, broker)
-    wanted = Topic(
+    settings = Topic(
         topic_name=topic,
         read_queue_nums=read,
         write_queue_nums=write,
         perm=permission,
         order=order,
     )
-    changed = run(names, lambda admin: topics.update(admin, wanted, cluster, broker, attributes))
+    changed = run(names, lambda admin: topics.update(admin, settings, cluster, broker, attributes))
     return given.show_rows("changed", changed, json)
 
 

@@ -58,7 +58,7 @@ def dump(
 ) -> int:
     """Write out the records, as a consumer would see them."""
     from mqlake.kafka.isolation import Isolation
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
 
     damaged = 0
 
@@ -68,33 +68,41 @@ def dump(
         where = f"{damage.file}, byte {damage.offset}"
         sys.stderr.write(f"mqlake: {printable(where)}: {printable(damage.reason)}\n")
 
-    places = find(path)
-    for place in places.partitions:
-        with place.open() as partition:
+    paths = find_partitions(path)
+    for partition_path in paths.partitions:
+        with partition_path.open() as partition:
             records = partition.records(
                 offset, isolation=Isolation(isolation), control=control, on_damage=tell
             )
             lines = _json if json else _text
-            _write_all(lines(place, islice(records, maximum), named=places.logs is not None))
+            _write_all(
+                lines(partition_path, islice(records, maximum), named=paths.logs is not None)
+            )
     return DAMAGE_FOUND if damaged else 0
 
 
-def _json(place: PartitionPath, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
+def _json(
+    partition_path: PartitionPath, records: Iterable[Record], *, named: bool
+) -> Iterator[bytes]:
     import msgspec
 
     from mqlake.formats.kafka.record_json import to_json
 
     encode = msgspec.json.Encoder().encode
-    name: dict[str, Any] = {"topic": place.topic, "partition": place.partition} if named else {}
+    name: dict[str, Any] = (
+        {"topic": partition_path.topic, "partition": partition_path.partition} if named else {}
+    )
     for record in records:
         yield encode(name | to_json(record)) + b"\n"
 
 
-def _text(place: PartitionPath, records: Iterable[Record], *, named: bool) -> Iterator[bytes]:
+def _text(
+    partition_path: PartitionPath, records: Iterable[Record], *, named: bool
+) -> Iterator[bytes]:
     from mqlake.cli.views.kafka.records import line
 
     if named:
-        yield encoded(printable(place.name))
+        yield encoded(printable(partition_path.name))
     for record in records:
         yield encoded(line(record))
 

@@ -28,10 +28,10 @@ EXAMPLES = (
 
 def inspect(path: arguments.Where, json: shared.Json = False) -> int:
     """Show what partitions hold and how they were left."""
-    from mqlake.kafka.inspect import inspect as look
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
+    from mqlake.kafka.summary import inspect as look
 
-    summary = look(str(path), find(path))
+    summary = look(str(path), find_partitions(path))
     if json:
         write_json(summary)
     else:

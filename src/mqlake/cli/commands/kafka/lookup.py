@@ -53,16 +53,16 @@ def lookup(
         raise shared.UsageError("say what to look for: --offset N, or --time MS")
 
     from mqlake.kafka.isolation import Isolation
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.lookup import by_offset, by_time
 
     found = [
         answer
-        for place in find(path).partitions
+        for partition_path in find_partitions(path).partitions
         if (
-            answer := by_time(place, time, Isolation(isolation))
+            answer := by_time(partition_path, time, Isolation(isolation))
             if time is not None
-            else by_offset(place, offset or 0, Isolation(isolation))
+            else by_offset(partition_path, offset or 0, Isolation(isolation))
         )
     ]
     if json:

@@ -32,15 +32,20 @@ def rebuild_index(
     json: shared.Json = False,
 ) -> int:
     """Make the index files again from the logs, which stay as they are."""
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.repair.rebuild_index import rebuild_index as rebuild
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()
-    done = [(place, rebuild(place, settings)) for place in find(path).partitions]
+    done = [
+        (partition_path, rebuild(partition_path, settings))
+        for partition_path in find_partitions(path).partitions
+    ]
     seconds = time.perf_counter() - start
     if json:
-        partitions = [{"path": str(place.path), "segments": made} for place, made in done]
+        partitions = [
+            {"path": str(partition_path.path), "segments": made} for partition_path, made in done
+        ]
         write_json({"partitions": partitions, "seconds": round(seconds, 3)})
     else:
         from mqlake.cli.views.kafka.rebuild_index import view

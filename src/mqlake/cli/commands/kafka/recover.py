@@ -36,12 +36,12 @@ def recover(
     json: shared.Json = False,
 ) -> int:
     """Recover what an unclean stop left, as Kafka does when it starts."""
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.repair.recover import recover as run
 
     settings = arguments.settings(index_interval_bytes)
     start = time.perf_counter()
-    done = run(path, find(path), settings, everything=everything)
+    done = run(path, find_partitions(path), settings, everything=everything)
     seconds = time.perf_counter() - start
     if json:
         write_json({"partitions": done, "seconds": round(seconds, 3)})

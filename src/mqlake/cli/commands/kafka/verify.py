@@ -37,11 +37,11 @@ def verify(
     json: shared.Json = False,
 ) -> int:
     """Check every batch, and every index entry against the batches."""
-    from mqlake.kafka.log.partition_path import find
+    from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.verify.partitions import verify_partitions
 
     start = time.perf_counter()
-    report = verify_partitions(str(path), find(path).partitions, deep=deep)
+    report = verify_partitions(str(path), find_partitions(path).partitions, deep=deep)
     seconds = time.perf_counter() - start
     if json:
         write_json(timed(report, seconds))

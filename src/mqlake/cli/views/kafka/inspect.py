@@ -14,7 +14,7 @@ from mqlake.cli.views.tables import NUMBER, TEXT, WORD, bad, good, named_values,
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from mqlake.kafka.inspect import PartitionSummary, Summary
+    from mqlake.kafka.summary import PartitionSummary, Summary
 
 NAME_LENGTH = 48
 

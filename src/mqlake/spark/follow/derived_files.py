@@ -15,7 +15,7 @@ import msgspec
 
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.local import Progress
-from mqlake.jobs.rebuild.rebuild import rebuild
+from mqlake.jobs.rebuild.job import rebuild
 from mqlake.spark.follow.identity import in_use
 from mqlake.spark.follow.options import StoreQuery
 from mqlake.spark.follow.query import Query, require_classic
@@ -50,7 +50,7 @@ class DispatchReport(msgspec.Struct, frozen=True, rename="camel"):
 
 def dispatch(
     session: Session,
-    wanted: StoreQuery,
+    query: StoreQuery,
     stop: threading.Event | None = None,
     progress: Progress | None = None,
 ) -> DispatchReport:
@@ -62,15 +62,15 @@ def dispatch(
         DiskError: the disk failed.
     """
     require_classic(session.spark)
-    with in_use(wanted.checkpoint):
-        is_rebuilt = _rebuild_if_missing(wanted.store, session.engine)
-        with Derivation.open(LocalOwnedDirectory(wanted.store)) as derivation:
+    with in_use(query.checkpoint):
+        is_rebuilt = _rebuild_if_missing(query.store, session.engine)
+        with Derivation.open(LocalOwnedDirectory(query.store)) as derivation:
             batches = _Batches(derivation)
-            wanted = msgspec.structs.replace(wanted, columns=COLUMNS)
-            Query(session.spark, wanted, batches.take, stop or threading.Event(), progress).run()
+            query = msgspec.structs.replace(query, columns=COLUMNS)
+            Query(session.spark, query, batches.take, stop or threading.Event(), progress).run()
             return DispatchReport(
-                str(wanted.store),
-                str(wanted.checkpoint),
+                str(query.store),
+                str(query.checkpoint),
                 is_rebuilt,
                 batches.count,
                 batches.records,

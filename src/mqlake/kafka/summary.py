@@ -71,23 +71,23 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
     damage: list[Damage]
 
 
-def inspect(path: str, places: PartitionPaths) -> Summary:
+def inspect(path: str, paths: PartitionPaths) -> Summary:
     """Return what there is; what cannot be read is damage."""
-    logs = places.logs
+    logs = paths.logs
     owner = logs.owner() if logs is not None else None
     damage: list[Damage] = []
     partitions: list[PartitionSummary] = []
-    for place in places.partitions:
+    for partition_path in paths.partitions:
         try:
-            with place.open() as partition:
-                partitions.append(_partition(place, partition))
+            with partition_path.open() as partition:
+                partitions.append(_partition(partition_path, partition))
         except (FormatError, StoreError) as error:
-            damage.append(Damage(place.name, 0, 0, str(error)))
+            damage.append(Damage(partition_path.name, 0, 0, str(error)))
     clean = logs.is_clean if logs is not None and owner is None else None
     return Summary(path, clean, owner, partitions, damage)
 
 
-def _partition(place: PartitionPath, partition: Partition) -> PartitionSummary:
+def _partition(partition_path: PartitionPath, partition: Partition) -> PartitionSummary:
     damage: list[Damage] = []
 
     def tell(file: str, error: FormatError | StoreError) -> None:
@@ -107,10 +107,10 @@ def _partition(place: PartitionPath, partition: Partition) -> PartitionSummary:
     try:
         stable = partition.last_stable_offset
     except (FormatError, StoreError) as error:
-        tell(place.name, error)
+        tell(partition_path.name, error)
     marks: dict[tuple[str, int], int] = {}
-    if place.logs is not None:
-        marks = place.logs.checkpoint(checkpoint_file.HIGH_WATERMARKS)
+    if partition_path.logs is not None:
+        marks = partition_path.logs.checkpoint(checkpoint_file.HIGH_WATERMARKS)
     segments: list[SegmentSummary] = []
     for segment in partition.segments:
         try:
@@ -120,14 +120,14 @@ def _partition(place: PartitionPath, partition: Partition) -> PartitionSummary:
         segments.append(_segment(segment))
         segment.close()
     return PartitionSummary(
-        str(place.path),
-        place.topic,
-        None if place.topic is None else place.partition,
+        str(partition_path.path),
+        partition_path.topic,
+        None if partition_path.topic is None else partition_path.partition,
         topic_id,
         partition.log_start_offset,
         stable,
         partition.log_end_offset,
-        marks.get((place.topic or "", place.partition)),
+        marks.get((partition_path.topic or "", partition_path.partition)),
         sum(segment.size for segment in segments),
         epochs,
         segments,

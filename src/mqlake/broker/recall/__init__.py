@@ -1,0 +1,1 @@
+"""RECALL_MESSAGE: delayed messages are taken back before they are delivered."""

@@ -1,0 +1,394 @@
+"""What a broker needs of a store (docs/architecture.md, "Layers").
+
+`MessageStore` is such a store. A broker imports from `mqlake.store` this module and modules of
+plain values, and nothing else: `tests/broker/test_store_port.py` holds that.
+Upstream: `MessageStore`.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from mqlake.dispatch.drafts import Drafts
+from mqlake.errors import StoreError
+from mqlake.formats.consume_queue import QueueEntry
+from mqlake.formats.record import Record
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.append.message import Message, MessageBatch
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.config.config_entries import GroupTable, TopicTable
+from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from mqlake.store.delivery.after_flush import AfterFlush
+from mqlake.store.delivery.transactions import CheckBack, Ended, EndStatus
+from mqlake.store.log.scan import Head
+from mqlake.store.queues.time_search import Boundary
+from mqlake.store.reads.arrivals import Arrivals, Listener
+from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.results import QueryResult, QueueRange
+from mqlake.store.services import Service
+from mqlake.store.stored import Stored
+from mqlake.store.watermarks import Watermarks
+
+__all__ = [
+    "AfterFlush",
+    "Arrivals",
+    "Boundary",
+    "CheckBack",
+    "ConfigTables",
+    "EndStatus",
+    "Ended",
+    "Head",
+    "Health",
+    "Listener",
+    "LiveGetResult",
+    "Reads",
+    "Redelivery",
+    "Retention",
+    "Service",
+    "Store",
+    "Timers",
+    "Transactions",
+    "Watermarks",
+]
+
+
+class Reads(Protocol):
+    """Questions about messages and queues. No answer holds a message that is not confirmed.
+
+    A topic that cannot be a directory name raises `FormatError`, a file that is there and cannot be
+    read `DiskError`.
+    """
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """Tells whoever waits for messages of a topic."""
+        ...
+
+    # Queues
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics that have a queue, sorted."""
+        ...
+
+    def queues(self, topic: str) -> list[int]:
+        """Return the ids of a topic's queues, ascending."""
+        ...
+
+    def queue(self, topic: str, queue_id: int) -> QueueRange:
+        """Return a queue's offsets; (0, 0) if it does not exist."""
+        ...
+
+    def entries(self, topic: str, queue_id: int, start: int, count: int) -> list[QueueEntry]:
+        """Return up to `count` entries of a queue from an offset on; fewer at the end of a file."""
+        ...
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        tags: str | None = None,
+        max_bytes: int | None = None,
+        crc: bool = True,
+        exact: bool = True,
+    ) -> LiveGetResult:
+        """Return messages of a queue from an offset on: see `LiveReads.get`."""
+        ...
+
+    def warm_up(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        tags: str | None = None,
+        crc: bool = True,
+        exact: bool = True,
+    ) -> Callable[[], object] | None:
+        """Return what reads messages from the disk in any thread; None if `get` will not block."""
+        ...
+
+    def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
+        """Return the head of a queue's first message from a queue offset on, None without any."""
+        ...
+
+    def offset_by_time(
+        self,
+        topic: str,
+        queue_id: int,
+        milliseconds: int,
+        boundary: Boundary | str = Boundary.LOWER,
+    ) -> int:
+        """Return the queue offset at a store time: see `Boundary`."""
+        ...
+
+    # Messages
+
+    def record_at(self, physical_offset: int) -> Record | None:
+        """Return the message that starts at a physical offset."""
+        ...
+
+    def raw_at(self, physical_offset: int) -> memoryview | None:
+        """Return the bytes of the message that starts at a physical offset, not copied."""
+        ...
+
+    def by_key(
+        self,
+        topic: str,
+        key: str,
+        begin: int = ...,
+        end: int = ...,
+        max: int = ...,  # noqa: A002
+        index_type: str | None = None,
+    ) -> QueryResult:
+        """Return the newest `max` messages with a key that were stored in [begin, end] (ms)."""
+        ...
+
+    @property
+    def index_end(self) -> tuple[int, int]:
+        """Store timestamp (ms) and physical offset of what was indexed last; (0, 0) for none."""
+        ...
+
+
+class ConfigTables(Protocol):
+    """What is kept in `config/`."""
+
+    @property
+    def topics(self) -> TopicTable:
+        """The topics."""
+        ...
+
+    @property
+    def groups(self) -> GroupTable:
+        """The consumer groups."""
+        ...
+
+    @property
+    def consumer_offsets(self) -> ConsumerOffsetTable:
+        """The offsets of consumer groups."""
+        ...
+
+
+class Redelivery(Protocol):
+    """Messages that were accepted, and cannot be put where they belong."""
+
+    @property
+    def set_aside(self) -> int:
+        """How many there were since the start."""
+        ...
+
+    def put_aside(self, source: Stored, why: str) -> bool:
+        """Put a message to the topic of undeliverable ones; say whether that is done with."""
+        ...
+
+    def note_missing(self, topic: str, queue_id: int, queue_offset: int) -> None:
+        """Report a message of which the log holds no good record any more."""
+        ...
+
+
+class Timers(Protocol):
+    """Messages that are delivered at times of their own."""
+
+    @property
+    def delivered_before(self) -> int:
+        """What was due before this time (ms) was delivered, if it was in the log at the look."""
+        ...
+
+
+class Transactions(Protocol):
+    """Half messages whose producers do not answer."""
+
+    on_check: Callable[[CheckBack], None] | None
+    """Called for each half whose producer is to be asked; None asks nobody."""
+
+
+class Retention(Protocol):
+    """Files that need not be kept."""
+
+    def clean(self) -> None:
+        """Remove expired files of the log at the next look, whatever the hour."""
+        ...
+
+    def clean_queues(self) -> None:
+        """Remove now the files of queues and index that point only before the log's start.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        ...
+
+
+class Health(Protocol):
+    """What went wrong in a store."""
+
+    @property
+    def services(self) -> Iterable[Service]:
+        """What the store does by the clock."""
+        ...
+
+    @property
+    def dispatch_failures(self) -> int:
+        """How many dispatches failed."""
+        ...
+
+    @property
+    def not_writable(self) -> str | None:
+        """Why no messages are accepted now; None if they are."""
+        ...
+
+
+class Store(Protocol):
+    """A store that this process owns, for the tasks of one event loop.
+
+    An append does not wait: it is acknowledged once `confirm` has returned it. A refusal is a
+    result too.
+    """
+
+    # Roles
+
+    @property
+    def clock(self) -> Clock:
+        """What everything in the store is timed by."""
+        ...
+
+    @property
+    def directory(self) -> OwnedDirectory:
+        """The tree that the store is in."""
+        ...
+
+    @property
+    def watermarks(self) -> Watermarks:
+        """How far the log is written, on this disk, confirmed and dispatched."""
+        ...
+
+    @property
+    def reads(self) -> Reads:
+        """Questions about messages and queues."""
+        ...
+
+    @property
+    def config(self) -> ConfigTables:
+        """Topics, consumer groups and their offsets."""
+        ...
+
+    @property
+    def redelivery(self) -> Redelivery:
+        """Messages that cannot be put where they belong."""
+        ...
+
+    @property
+    def timers(self) -> Timers:
+        """Messages with a delivery time."""
+        ...
+
+    @property
+    def transactions(self) -> Transactions:
+        """Transactions whose producers are to be asked."""
+        ...
+
+    @property
+    def retention(self) -> Retention:
+        """What removes files."""
+        ...
+
+    @property
+    def health(self) -> Health:
+        """What went wrong."""
+        ...
+
+    @property
+    def failed(self) -> Future[StoreError]:
+        """Done once the store's service task is gone, with the reason."""
+        ...
+
+    # Facts
+
+    @property
+    def was_closed_cleanly(self) -> bool:
+        """Whether the last process closed the store."""
+        ...
+
+    @property
+    def largest_record(self) -> int:
+        """Bytes that one record, or one batch of them, may have at most."""
+        ...
+
+    def queue_ends(self) -> Mapping[tuple[str, int], int]:
+        """Return the next queue offset of each (topic, queue id); do not change it."""
+        ...
+
+    def dispatched_messages(self) -> int:
+        """Return how many messages were dispatched since the start."""
+        ...
+
+    # Append
+
+    def append_many(self, messages: Sequence[Message]) -> list[PutResult]:
+        """Append messages of any topics and queues."""
+        ...
+
+    def append_batch(self, batch: MessageBatch) -> PutResult:
+        """Append all messages of a batch, or none."""
+        ...
+
+    def append_drafts(
+        self,
+        drafts: Drafts,
+        topic: str,
+        queue_ids: Sequence[int],
+        born_host: str,
+        *,
+        whole: bool = False,
+    ) -> int:
+        """Append messages that are laid out; return how many, all or none if `whole`."""
+        ...
+
+    def append_again(self, message: Message, *, may_wait: bool = False) -> PutResult:
+        """Append a message that was accepted before; `may_wait` if its delay counts."""
+        ...
+
+    def append_half(self, message: Message) -> PutResult:
+        """Append a half message, of the group in its PGROUP."""
+        ...
+
+    def append_end(
+        self,
+        physical_offset: int,
+        queue_offset: int,
+        group: str,
+        *,
+        commit: bool,
+        is_answer: bool = False,
+    ) -> Ended:
+        """Commit the half message at these offsets, or roll it back."""
+        ...
+
+    async def confirm(self, results: Sequence[PutResult]) -> Sequence[PutResult]:
+        """Return results of appends once they may be acknowledged.
+
+        Those that the disk failed to keep, or not in time, have another status then.
+        """
+        ...
+
+    def sync_log(self) -> None:
+        """Return once every message is on this disk and dispatched. It blocks the event loop.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        ...
+
+    async def remove_topic(self, topic: str) -> None:
+        """Remove a topic's queues, durably.
+
+        Raises:
+            StoreError: a sync failed, now or before.
+            DiskError: the disk refused something else; the same call completes it.
+        """
+        ...

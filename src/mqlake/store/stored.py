@@ -1,0 +1,54 @@
+"""Records as they are stored, and the messages that are made of them to be put again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mqlake.errors import FormatError
+from mqlake.formats import record
+from mqlake.formats.record import Record
+from mqlake.store.append.message import Message
+
+_MOST_RETURNS = (1 << 31) - 1
+
+
+class Stored(NamedTuple):
+    """A record, and its properties as they are in it."""
+
+    record: Record
+    properties: bytes
+
+
+def read_stored(data: bytes | memoryview) -> Stored | None:
+    """Return the record that some bytes are, None if it is not a good one."""
+    try:
+        found = record.decode(data)
+    except FormatError:
+        return None
+    _, layout = record.check(data, 0, len(data), crc=False)
+    if layout is None:
+        return None
+    start = layout.properties_at
+    return Stored(found, bytes(data[start : start + layout.properties_length]))
+
+
+def message_of(
+    found: Record, topic: str, queue_id: int, properties: bytes, sys_flag: int
+) -> Message:
+    """Return a message with the body, the flag and the origin of a record."""
+    return Message(
+        topic=topic,
+        body=found.body,
+        queue_id=queue_id,
+        flag=found.flag,
+        sys_flag=sys_flag,
+        born_timestamp=found.born_timestamp,
+        born_host=found.born_host,
+        reconsume_times=found.reconsume_times,
+        encoded_properties=properties,
+    )
+
+
+def returned_once_more(found: Record) -> int:
+    """Return how often a message was given back if it is given back now."""
+    return min(found.reconsume_times + 1, _MOST_RETURNS)

@@ -1,0 +1,72 @@
+"""How far the log of a live store is: written, on this disk, confirmed, dispatched.
+
+Upstream: `CommitLog.getConfirmOffset`, which bounds `ReputMessageService`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqlake.store.append.put_result import PutResult
+from mqlake.store.dispatch.dispatcher import Dispatcher
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.settings import FlushDiskType
+
+
+class Watermarks:
+    """Physical offsets, in bytes, at which a record begins or the log ends. For the store's thread.
+
+    `confirmed` alone decides what is acknowledged, dispatched and read. `flushed` is about this
+    disk: it bounds what may be kept elsewhere as done, or removed.
+
+    Attributes:
+        confirms_at_append: a record is confirmed as soon as it is appended, so that no
+            acknowledgement has to wait.
+    """
+
+    def __init__(self, log: OwnedCommitLog, dispatcher: Dispatcher, flush: FlushDiskType) -> None:
+        self._log, self._dispatcher = log, dispatcher
+        self.confirms_at_append = flush is FlushDiskType.ASYNC_FLUSH
+
+    @property
+    def min_offset(self) -> int:
+        """Physical offset of the log's first byte."""
+        return self._log.min_offset
+
+    @property
+    def end(self) -> int:
+        """Physical offset at which the next record goes (or a file's end, before a roll)."""
+        return self._log.end
+
+    @property
+    def flushed(self) -> int:
+        """Physical offset before which everything survives a power loss of this machine."""
+        return self._log.flushed
+
+    @property
+    def confirmed(self) -> int:
+        """Physical offset before which messages may be acknowledged, dispatched and read.
+
+        Under ASYNC_FLUSH that is the log's end, under SYNC_FLUSH what is on this disk.
+        """
+        return self._log.end if self.confirms_at_append else self._log.flushed
+
+    @property
+    def dispatched(self) -> int:
+        """Physical offset before which every record has its queue entry and its index entries."""
+        return self._dispatcher.position
+
+    def is_confirmed(self, result: PutResult) -> bool:
+        """Say whether an append may be acknowledged; what was refused may be answered at once."""
+        return self.confirms_at_append or result.end <= self.confirmed
+
+    def unconfirmed(self, results: Sequence[PutResult]) -> PutResult | None:
+        """Return the append that acknowledging all of these has to wait for, None if none does.
+
+        Args:
+            results: of appends, in their order.
+        """
+        for result in reversed(results):
+            if result.count:
+                return None if self.is_confirmed(result) else result
+        return None

@@ -1,0 +1,113 @@
+"""Run a broker and a name server in a thread of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from mqlake.broker.broker import Broker
+from mqlake.broker.settings import FAST_PORT_DISTANCE
+from mqlake.programs.broker import BrokerProgram, starting_settings
+from mqlake.programs.ports import free_port
+from mqlake.programs.serve import loop_factory
+
+T = TypeVar("T")
+
+_SMALL: dict[str, object] = {
+    "mappedFileSizeCommitLog": 64 << 20,
+    "maxHashSlotNum": 100_000,
+    "maxIndexNum": 400_000,
+    "brokerName": "broker-a",
+}
+
+
+class RunningBroker:
+    """A broker that runs in a thread of this process.
+
+    Attributes:
+        address: where it listens, "ip:port".
+        name_server: the name server that knows it, "ip:port".
+        store: the directory of its store.
+    """
+
+    def __init__(self, program: BrokerProgram) -> None:
+        settings = program.broker.settings
+        self.address, self.name_server = settings.broker_address, program.name_servers
+        self.store = settings.store_path
+        self._broker = program.broker
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+
+    def call(self, function: Callable[[Broker], Awaitable[T]]) -> T:
+        """Return what a coroutine function returns; it gets the broker, in its event loop."""
+
+        async def run() -> T:
+            return await function(self._broker)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def stop(self) -> None:
+        """Have the broker stop; the end of the block waits for that."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def stopped(self) -> None:
+        """Wait, in the broker's event loop, until it is to stop."""
+        await self._stop.wait()
+
+
+@contextmanager
+def broker(store: Path | str | None = None, **settings: object) -> Generator[RunningBroker]:
+    """Run a broker and a name server until the block ends.
+
+    Args:
+        store: directory of the store; without it, a new one that is removed in the end.
+        settings: under the names of `broker.conf`; without `listenPort`, a free port is chosen.
+
+    Raises:
+        MqlakeError: wrong settings, or the broker cannot be started, or does not stop cleanly.
+    """
+    if store is None:
+        with (
+            tempfile.TemporaryDirectory(prefix="mqlake-") as directory,
+            broker(directory, **settings) as running,
+        ):
+            yield running
+        return
+    chosen: dict[str, object] = {
+        **_SMALL,
+        "listenPort": free_port(-FAST_PORT_DISTANCE),
+        "storePathRootDir": str(store),
+        **settings,
+    }
+    program = BrokerProgram(starting_settings(chosen), namesrv_port=0)
+    started: Future[RunningBroker] = Future()
+    with ThreadPoolExecutor(1, "mqlake-broker") as thread:
+        ended = thread.submit(_run, program, started)
+        running = started.result()
+        try:
+            yield running
+        finally:
+            running.stop()
+            ended.result()
+
+
+def _run(program: BrokerProgram, started: Future[RunningBroker]) -> None:
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(program, started))
+    except BaseException as error:
+        if started.done():
+            raise
+        started.set_exception(error)
+
+
+async def _serve(program: BrokerProgram, started: Future[RunningBroker]) -> None:
+    async with program:
+        running = RunningBroker(program)
+        started.set_result(running)
+        await running.stopped()

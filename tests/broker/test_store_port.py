@@ -1,0 +1,95 @@
+"""The broker knows a store by its port and by plain values, not by its insides."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import mqlake.broker
+from mqlake.store import MessageStore, port
+
+BROKER = Path(mqlake.broker.__file__).parent
+STORE = "mqlake.store"
+VALUES = {
+    f"{STORE}.{name}"
+    for name in (
+        "append.message",
+        "append.put_result",
+        "bounds",
+        "config.config_entries",
+        "config.consumer_offsets",
+        "config.properties_file",
+        "live_settings",
+        "results",
+        "settings",
+        "stored",
+    )
+}
+PORT = f"{STORE}.port"
+OPENS_THE_STORE = {("broker.py", STORE, "MessageStore")}
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(BROKER.rglob("*.py")):
+        yield str(path.relative_to(BROKER)), ast.parse(path.read_text(), str(path))
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield modules and what is imported of them, "" for the modules themselves."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((each.name, "") for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            yield from ((node.module or "", each.name) for each in node.names)
+
+
+def test_only_the_port_and_values_are_imported() -> None:
+    others = {
+        (file, module, name)
+        for file, tree in sources()
+        for module, name in imports(tree)
+        if module == STORE or module.startswith(f"{STORE}.")
+        if module != PORT and (module not in VALUES or not name)
+    }
+    assert others == OPENS_THE_STORE
+
+
+def test_nothing_reaches_into_the_core() -> None:
+    found = {
+        (file, node.lineno)
+        for file, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("core", "_core")
+    }
+    assert not found
+
+
+ROLES: tuple[tuple[str, type], ...] = (
+    ("config", port.ConfigTables),
+    ("health", port.Health),
+    ("reads", port.Reads),
+    ("redelivery", port.Redelivery),
+    ("retention", port.Retention),
+    ("timers", port.Timers),
+    ("transactions", port.Transactions),
+)
+
+
+def missing(part: object, protocol: type) -> set[str]:
+    """Return what a protocol declares and an object lacks."""
+    declared = {name for name in (*vars(protocol), *protocol.__annotations__) if name[0] != "_"}
+    assert declared
+    return {name for name in declared if not hasattr(part, name)}
+
+
+def test_a_message_store_hands_out_what_the_port_declares(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path) as store:
+            assert not missing(store, port.Store)
+            for name, protocol in ROLES:
+                assert not missing(getattr(store, name), protocol), name
+
+    asyncio.run(run())

@@ -1,0 +1,176 @@
+"""`confirmed` alone decides what is acknowledged, dispatched and read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from mqlake.formats.message_batch import encode_batch
+from mqlake.store import (
+    BlockingMessageStore,
+    Message,
+    MessageBatch,
+    MessageStore,
+    PutError,
+    PutResult,
+)
+from mqlake.store.append.put_result import PutStatus
+from mqlake.store.delivery.transactions import Ended
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.results import Status
+from mqlake.store.settings import FlushDiskType, StoreSettings
+from tests.crash.disk import RecordedDisk
+from tests.store.held_watermark import HeldWatermark
+
+SYNC = {"mappedFileSizeCommitLog": 1 << 16, "flushDiskType": "SYNC_FLUSH"}
+SLOW = SYNC | {"syncFlushTimeout": 60_000}
+BODY = encode_batch([(0, b"one", b""), (0, b"two", b"")])
+ONE = Message("Topic", b"one", keys="key")
+PATIENCE = 20.0
+_ALL = 8
+"""Messages that the threads put: of the topic, halves, and what says that one has ended."""
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> HeldWatermark:
+    return HeldWatermark(monkeypatch)
+
+
+@pytest.mark.parametrize("flush", list(FlushDiskType))
+def test_what_is_confirmed_without_replicas(flush: FlushDiskType) -> None:
+    settings = StoreSettings(mapped_file_size_commit_log=1 << 16, flush_disk_type=flush)
+    store = OwnedStore.open(RecordedDisk(), settings)
+    marks, is_sync = store.watermarks, flush is FlushDiskType.SYNC_FLUSH
+    first = store.put(ONE)
+    assert (marks.end, marks.flushed) == (first.end, 0)
+    assert marks.confirmed == (0 if is_sync else first.end)
+    assert marks.is_confirmed(first) is not is_sync
+    store.tick()
+    assert marks.dispatched == marks.confirmed
+    store.sync_log()
+    assert marks.flushed == marks.confirmed == marks.dispatched == first.end
+    assert marks.is_confirmed(first)
+    refused = store.put(Message("../x", b""))
+    second = store.put(ONE)
+    assert marks.unconfirmed([first, refused]) is None
+    assert marks.unconfirmed([first, second, refused]) is (second if is_sync else None)
+    store.close()
+
+
+def check_unread(core: OwnedStore, end: int) -> None:
+    """Nothing from a physical offset on is dispatched, read or found."""
+    core.tick()
+    assert core.watermarks.dispatched == end < core.watermarks.flushed
+    assert core.reads.get("Topic", 0, 0).status is Status.NO_MESSAGE_IN_QUEUE
+    assert core.reads.record_at(end) is None
+    assert core.reads.raw_at(end) is None
+    assert not core.reads.by_key("Topic", "key").records
+    assert core.reads.head_from("Topic", 0, 0) is None
+
+
+async def on_disk(store: MessageStore) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while store.watermarks.flushed < store.watermarks.end:  # noqa: ASYNC110 (nothing tells)
+            await asyncio.sleep(0.001)
+        # Whoever is acknowledged by the sync gets to hear of it.
+        await asyncio.sleep(0.1)
+
+
+def test_no_put_returns_before_it_is_confirmed(tmp_path: Path, held: HeldWatermark) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SLOW) as store:
+            half = await store.prepare(ONE, "producers")
+            end = store.watermarks.end
+            held.hold(end)
+            calls = [
+                store.put(ONE),
+                store.put_many([ONE, Message("../x", b"")]),
+                store.put_batch(MessageBatch("Topic", BODY)),
+                store.prepare(ONE, "producers"),
+                store.end(half, "producers", commit=True),
+                store.confirm([store.append_batch(MessageBatch("Topic", BODY))]),
+                store.confirm([store.append_half(ONE)]),
+                store.confirm([store.append_again(ONE)]),
+            ]
+            tasks = [asyncio.ensure_future(call) for call in calls]
+            await on_disk(store)
+            assert not any(task.done() for task in tasks)
+            check_unread(store.core, end)
+            held.release()
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.gather(*tasks)
+            assert len(store.get("Topic", 0, 0).records) == 8
+
+    asyncio.run(run())
+
+
+def test_what_is_refused_is_answered_at_once(tmp_path: Path, held: HeldWatermark) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC) as store:
+            held.hold(0)
+            (refused,) = await asyncio.wait_for(store.put_many([Message("../x", b"")]), PATIENCE)
+            assert refused.status is PutStatus.MESSAGE_ILLEGAL
+            assert await asyncio.wait_for(store.confirm([refused]), PATIENCE) == [refused]
+
+    asyncio.run(run())
+
+
+def test_what_is_not_confirmed_in_time_is_late(tmp_path: Path, held: HeldWatermark) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SYNC | {"syncFlushTimeout": 50}) as store:
+            first = store.append_many([ONE])
+            held.hold(first[0].end)
+            late = await store.confirm([*first, *store.append_many([ONE])])
+            assert [each.status for each in late] == [
+                PutStatus.PUT_OK,
+                PutStatus.FLUSH_DISK_TIMEOUT,
+            ]
+
+    asyncio.run(run())
+
+
+def test_a_put_that_is_not_confirmed_fails_when_the_store_is_closed(
+    tmp_path: Path, held: HeldWatermark
+) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path, SLOW) as store:
+            held.hold(0)
+            put = asyncio.ensure_future(store.put(ONE))
+            await asyncio.sleep(0)
+            await on_disk(store)
+        with pytest.raises(PutError, match="the store was closed before"):
+            await asyncio.wait_for(put, PATIENCE)
+
+    asyncio.run(run())
+
+
+def test_no_thread_returns_before_its_put_is_confirmed(tmp_path: Path, held: HeldWatermark) -> None:
+    with BlockingMessageStore.open(tmp_path, SLOW) as store, ThreadPoolExecutor() as threads:
+        half = store.prepare(ONE, "producers")
+        end = store.core.log.end
+        held.hold(end)
+        calls: list[Callable[[], Any]] = [
+            lambda: store.put(ONE),
+            lambda: store.put_many([ONE]),
+            lambda: store.put_batch(MessageBatch("Topic", BODY)),
+            lambda: store.prepare(ONE, "producers"),
+            lambda: store.end(half, "producers", commit=True),
+        ]
+        puts = [threads.submit(call) for call in calls]
+        marks, ends, until = store.core.watermarks, store.core.offsets.table, monotonic() + PATIENCE
+        while sum(ends.values()) < _ALL or marks.flushed < marks.end:
+            assert monotonic() < until, (dict(ends), marks.end, marks.flushed)
+            sleep(0.001)
+        assert not wait(puts, 0.1).done
+        with store.lock:
+            check_unread(store.core, end)
+            held.release()
+            store.lock.notify_all()
+        for put in puts:
+            assert isinstance(put.result(PATIENCE), PutResult | Ended | list)
