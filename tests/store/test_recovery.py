@@ -293,6 +293,20 @@ def test_a_queue_file_that_was_lost_between_others(stopped: Path) -> None:
     assert require_whole(stopped, SMALL) == 900
 
 
+def test_a_queue_file_that_was_lost_between_others_after_rocketmq_stopped(stopped: Path) -> None:
+    with BlockingMessageStore.open(stopped, SMALL) as store:
+        store.put_many(messages(600, seed=1))
+    data = bytearray((stopped / "checkpoint").read_bytes())
+    data[7] ^= 1  # RocketMQ has written it since: there is no resume point
+    (stopped / "checkpoint").write_bytes(data)
+    (stopped / f"consumequeue/Topic0/1/{400:020d}").unlink()
+
+    found = open_store(stopped, SMALL)
+
+    assert (found.report.is_clean, found.report.is_rebuilt) == (True, True)
+    assert require_whole(stopped, SMALL) == 900
+
+
 def test_a_queue_file_that_was_lost_between_others_after_a_crash(stopped: Path) -> None:
     with BlockingMessageStore.open(stopped, SMALL) as store:
         store.put_many(messages(600, seed=1))

@@ -13,7 +13,7 @@ from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.recovery.find import Found
 from mqlake.store.recovery.log_walk import LogWalk, Progress, Walked
-from mqlake.store.recovery.queue_bytes import FoundQueue, QueueBytes
+from mqlake.store.recovery.queue_bytes import QueueBytes
 from mqlake.store.recovery.recovery_index import UNUSED, IndexRecovery, KeptIndex
 from mqlake.store.recovery.recovery_queues import KeptQueues, QueueRecovery
 from mqlake.store.settings import StoreSettings
@@ -90,12 +90,11 @@ class _Derivation:
         """
         found, point = self._found, self._found.point
         lacks_files = found.is_clean and self._lacks_files(files)
-        start, queues = self._start(files)
         index = self._index()
-        start = min(start, index.start.first)
+        start = min(self._start(files), index.start.first)
         walked = self._walk().to_first_fault(start)
         kept = point.position if point else start
-        judged = QueueRecovery(files, self._log, start, kept).kept(queues, walked.firsts)
+        judged = QueueRecovery(files, self._log, start, kept).kept(found.queues, walked.firsts)
         lacks_ends = point is not None and judged.ends < point.queue_ends
         is_broken = lacks_files or judged.is_broken or lacks_ends
         if is_broken:
@@ -118,20 +117,18 @@ class _Derivation:
             return True
         return sum(files.written_end(queue) for queue in queues) < point.queue_ends
 
-    def _start(self, files: QueueBytes) -> tuple[int, tuple[FoundQueue, ...]]:
-        """Return where a record starts before which everything is in the queues, and those."""
+    def _start(self, files: QueueBytes) -> int:
+        """Return where a record starts before which everything is in the queues."""
         found = self._found
         if found.point is not None:
-            return found.point.position, found.queues
+            return found.point.position
         if not found.is_clean:
-            start = recovery_start(self._log, found.checkpoint.fields, found.dialect)
-            return start, found.queues
+            return recovery_start(self._log, found.checkpoint.fields, found.dialect)
         # The greatest physical offset that the last entry of a queue rightly names.
         judge = QueueRecovery(files, self._log, self._log.limit)
-        queues = tuple(judge.mend(queue)[0] for queue in found.queues)
-        offsets = (judge.last_offset(queue) for queue in queues)
+        offsets = (judge.last_offset(judge.mend(queue)[0]) for queue in found.queues)
         newest = max((offset for offset in offsets if offset is not None), default=None)
-        return last_written_start(self._log) if newest is None else newest, queues
+        return last_written_start(self._log) if newest is None else newest
 
     def _index(self) -> KeptIndex:
         found = self._found
