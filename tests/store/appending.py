@@ -11,7 +11,7 @@ from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.live_settings import current
-from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.owned_log import open_owned_log
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
 from tests.crash.disk import RecordedDisk
@@ -45,7 +45,7 @@ class Appending:
     offsets: QueueOffsets = field(default_factory=QueueOffsets)
 
     def __post_init__(self) -> None:
-        self.log = OwnedCommitLog(self.disk, self.settings)
+        self.log = open_owned_log(self.disk, self.settings.mapped_file_size_commit_log)
         self.log.recover_to(0)
         self.appender = Appender(self.log, self.offsets, current(self.settings), self.clock)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from mqlake.formats import record_crc
 from mqlake.formats.record import Fault
 from mqlake.storage.local import LocalDirectory
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import open_log
 
 
 def record_bytes(store: Path) -> Iterator[tuple[bytes, bytes]]:
     """Yield the bytes of each record of a store, and those of its properties."""
-    log = CommitLog(LocalDirectory(store))
+    log = open_log(LocalDirectory(store))
     at = log.min_offset
     while True:
         fault, layout = log.check(at)

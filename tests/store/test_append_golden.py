@@ -17,8 +17,8 @@ from mqlake.store.append.appender import Appender
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.live_settings import current
-from mqlake.store.log.owned_log import OwnedCommitLog
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.owned_log import OwnedCommitLog, open_owned_log
+from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.settings import StoreSettings
 from tests import golden
@@ -30,9 +30,7 @@ class Again:
 
     def __init__(self, path: Path, size: int) -> None:
         self._size = size
-        self.log = OwnedCommitLog(
-            LocalOwnedDirectory(path), StoreSettings(mapped_file_size_commit_log=size)
-        )
+        self.log = open_owned_log(LocalOwnedDirectory(path), size)
         self.log.recover_to(0)
         self.clock = SetClock()
         self._offsets = QueueOffsets()
@@ -100,7 +98,7 @@ def assert_same(log: OwnedCommitLog, original: CommitLog, results: Iterable[PutR
 
 @pytest.fixture(params=golden.CLEAN)
 def original(request: pytest.FixtureRequest) -> CommitLog:
-    return CommitLog(LocalDirectory(golden.store(request.param).path))
+    return open_log(LocalDirectory(golden.store(request.param).path))
 
 
 @pytest.fixture

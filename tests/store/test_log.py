@@ -12,7 +12,7 @@ from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.memory import MemoryDirectory
 from mqlake.store.log.end import find_end, recovery_start
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import open_log
 from mqlake.store.reader import StoreReader
 from tests.golden import CRASHED, NAMES, TORN_VARIANTS, store
 from tests.store.brute_force import messages_of
@@ -119,7 +119,7 @@ def test_sizes_and_gaps_of_segments_are_reported() -> None:
     paths = sorted(files)
     files[paths[1]] = files[paths[1]][:1000]
     del files[paths[3]]
-    log = CommitLog(MemoryDirectory(files))
+    log = open_log(MemoryDirectory(files))
     assert [(damage.file, damage.offset, damage.length) for damage in log.damage] == [
         (paths[1], 1000, 3096),
         (paths[4], 0, 0),
@@ -137,7 +137,7 @@ def test_sizes_and_gaps_of_segments_are_reported() -> None:
 
 def test_recovery_starts_where_rocketmq_starts() -> None:
     maker = full(200)
-    log = CommitLog(MemoryDirectory(maker.log_files()))
+    log = open_log(MemoryDirectory(maker.log_files()))
     firsts = [next(m for m in maker.messages if m.physical_offset == s.base) for s in log.segments]
     times = [first.time for first in firsts]
     old, new = Dialect.V4_9, Dialect.V5_5
@@ -149,7 +149,7 @@ def test_recovery_starts_where_rocketmq_starts() -> None:
     assert recovery_start(log, Checkpoint(0, times[2]), new) == 2 * 4096
     assert recovery_start(log, Checkpoint(0, 0, 0, 0, 0, 3 * 4096 - 1), new) == 2 * 4096
     assert recovery_start(log, Checkpoint(0, 0, 0, 0, 0, 3 * 4096), new) == 3 * 4096
-    many = CommitLog(MemoryDirectory(full(800).log_files()))
+    many = open_log(MemoryDirectory(full(800).log_files()))
     assert len(many.segments) > 10
     assert recovery_start(many, Checkpoint(), new) == many.segments[-10].base
 
@@ -171,7 +171,7 @@ def test_end_of_a_log_without_blank_record() -> None:
     maker = full(10)
     files = maker.log_files()
     files["commitlog/00000000000000000000"] = files["commitlog/00000000000000000000"][: maker.end]
-    log = CommitLog(MemoryDirectory(files))
+    log = open_log(MemoryDirectory(files))
     assert find_end(log, 0).offset == maker.end == log.limit
 
 

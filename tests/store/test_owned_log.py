@@ -13,8 +13,7 @@ from mqlake.formats.file_name import segment_name
 from mqlake.formats.record import FRAME_SIZE
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog
-from mqlake.store.settings import StoreSettings
+from mqlake.store.log.owned_log import NextFileError, OwnedCommitLog, open_owned_log
 from tests.crash.disk import RecordedDisk
 from tests.crash.faulty import Fault, FaultyDisk
 from tests.crash.trace import MakeFile, Remove, Resize, Write
@@ -23,7 +22,7 @@ SIZE = 1000
 
 
 def open_log(directory: OwnedDirectory, end: int = 0, size: int = SIZE) -> OwnedCommitLog:
-    log = OwnedCommitLog(directory, StoreSettings(mapped_file_size_commit_log=size))
+    log = open_owned_log(directory, size)
     log.recover_to(end)
     return log
 
@@ -317,7 +316,7 @@ def test_recovery_syncs_every_file_that_may_be_dirty(disk: RecordedDisk) -> None
     whole = [type(step).__name__ for step in disk.trace[before:]]
     assert whole == ["Sync", "Sync", "Sync", "SyncNames", "SyncNames"]
     before = len(disk.trace)
-    log = OwnedCommitLog(disk, StoreSettings())
+    log = open_owned_log(disk, SIZE)
     log.recover_to(2 * SIZE + 900, dirty_from=SIZE + 10)
     whole = [type(step).__name__ for step in disk.trace[before:]]
     assert whole == ["Sync", "Sync", "SyncNames", "SyncNames"]

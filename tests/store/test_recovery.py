@@ -178,7 +178,7 @@ def killed(tmp_path: Path) -> Path:
     parts.log.sync()
     parts.queues.sync()
     parts.index.sync()
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     parts.put_many(messages(100, seed=1))
     return tmp_path
 
@@ -290,6 +290,20 @@ def test_a_queue_file_that_was_lost_between_others(stopped: Path) -> None:
 
     assert open_store(stopped, SMALL).report.is_rebuilt
 
+    assert require_whole(stopped, SMALL) == 900
+
+
+def test_a_queue_file_that_was_lost_between_others_after_rocketmq_stopped(stopped: Path) -> None:
+    with BlockingMessageStore.open(stopped, SMALL) as store:
+        store.put_many(messages(600, seed=1))
+    data = bytearray((stopped / "checkpoint").read_bytes())
+    data[7] ^= 1  # RocketMQ has written it since: there is no resume point
+    (stopped / "checkpoint").write_bytes(data)
+    (stopped / f"consumequeue/Topic0/1/{400:020d}").unlink()
+
+    found = open_store(stopped, SMALL)
+
+    assert (found.report.is_clean, found.report.is_rebuilt) == (True, True)
     assert require_whole(stopped, SMALL) == 900
 
 
@@ -431,7 +445,7 @@ def test_index_files_that_retention_removed_are_not_missed(tmp_path: Path) -> No
     parts.put_many(messages(300))
     for part in (parts.log, parts.queues, parts.index):
         part.sync()
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     mark_open(parts.directory)
     parts.log.remove_first()
     assert parts.index.trim(parts.log.min_offset) > 1
@@ -523,7 +537,7 @@ def test_a_file_lost_behind_the_checkpoint_costs_none_before_it(tmp_path: Path) 
     parts.log.sync()
     parts.queues.sync()
     parts.index.sync()
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
     parts.put_many([Message("T", b"%d" % number) for number in range(50, 150)])
     queue = tmp_path / "consumequeue/T/0"
     before = {file.name: file.stat().st_ino for file in queue.iterdir()}
@@ -647,7 +661,7 @@ def test_ten_thousand_queues(tmp_path: Path) -> None:
     parts.put_many(
         [Message(f"T{number % 100}", b"", queue_id=number // 100) for number in range(10_000)]
     )
-    CheckpointFile(parts.directory).write(reached(parts.dispatcher, parts.index))
+    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
 
     found = open_store(tmp_path, settings)
 

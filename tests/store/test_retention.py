@@ -13,7 +13,7 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import DiskUsage
 from mqlake.store.append.message import Message
 from mqlake.store.live_settings import current
-from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.owned_log import open_owned_log
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Services
 from mqlake.store.settings import StoreSettings
@@ -284,5 +284,5 @@ def test_the_log_opens_again_after_retention(live: Store) -> None:
     live.time.forward(100 * HOUR)
     live.retention.clean()
     live.wait(11_000)
-    again = OwnedCommitLog(live.disk, SETTINGS)
+    again = open_owned_log(live.disk, SETTINGS.mapped_file_size_commit_log)
     assert again.min_offset == live.log.min_offset == 3000

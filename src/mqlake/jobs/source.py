@@ -14,7 +14,7 @@ from mqlake.formats.dialect import Dialect
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.config.config_files import read_config
 from mqlake.store.log.end import last_segments_start
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.snapshot import Snapshot
 
 
@@ -67,7 +67,7 @@ def open_source(store: Path, dialect: Dialect | None = None) -> Generator[Source
     directory = LocalDirectory(store.absolute())
     if not directory.is_directory("commitlog"):
         raise JobError(f"{store}: no commitlog directory; give the directory that holds it")
-    log = CommitLog(directory)
+    log = open_log(directory)
     try:
         yield Source(directory, log, Snapshot(directory, log, dialect))
     finally:

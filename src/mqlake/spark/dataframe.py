@@ -51,14 +51,14 @@ def messages(
 
 def _parts(store: Path) -> list[Part]:
     from mqlake.storage.local import LocalDirectory
-    from mqlake.store.log.segments import CommitLog
+    from mqlake.store.log.segments import open_log
     from mqlake.store.reader import StoreReader
 
     with StoreReader.open(store) as reader:
         end = reader.max_offset
     return [
         Part(str(store), segment.path, segment.base, min(segment.end, end))
-        for segment in CommitLog(LocalDirectory(store)).segments
+        for segment in open_log(LocalDirectory(store)).segments
         if segment.base < end
     ]
 

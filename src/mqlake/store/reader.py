@@ -19,7 +19,7 @@ from mqlake.store.index import key_query
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import TAG_TYPE, KeyQuery
 from mqlake.store.log import segments
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.lookups import DEFAULT_LIMIT, Lookups
 from mqlake.store.queues import queue_read, time_range
 from mqlake.store.queues.queue_files import queue_ids
@@ -40,10 +40,11 @@ class StoreReader(Lookups):
     A topic that cannot be a directory name raises `FormatError`.
     """
 
-    def __init__(self, directory: Directory, dialect: Dialect | None = None) -> None:
-        self._directory, self._dialect = directory, dialect
-        self._log = CommitLog(directory)
-        self._snapshot = Snapshot(directory, self._log, dialect)
+    def __init__(
+        self, directory: Directory, log: CommitLog, dialect: Dialect | None = None
+    ) -> None:
+        self._directory, self._log, self._dialect = directory, log, dialect
+        self._snapshot = Snapshot(directory, log, dialect)
 
     @classmethod
     def open(
@@ -60,7 +61,7 @@ class StoreReader(Lookups):
         is_path = isinstance(store, str | os.PathLike)
         directory: Directory = LocalDirectory(store) if is_path else store
         _check_is_store(directory)
-        return cls(directory, dialect)
+        return cls(directory, open_log(directory), dialect)
 
     def __enter__(self) -> Self:
         return self

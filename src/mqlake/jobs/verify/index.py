@@ -24,7 +24,7 @@ from mqlake.jobs.verify.log_bounds import LogBounds, Stretches
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log.scan import head_at
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import CommitLog, open_log
 
 _ENTRY = np.dtype(
     [("hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")]
@@ -112,7 +112,7 @@ def check_index_file(job: IndexFileJob) -> IndexFileCheck:
     if len(falls):
         at = index_file.entry_at(plan.slots, int(falls[0]) + 2)
         report(at, ENTRY_SIZE, f"{len(falls)} entries are not in the log's order, this the first")
-    log = CommitLog(store)
+    log = open_log(store)
     if reason := _header_fault(log, header, offsets, is_growing=job.is_growing):
         report(0, index_file.HEADER_SIZE, reason)
     log.close()

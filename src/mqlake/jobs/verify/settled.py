@@ -15,7 +15,7 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import parse_segment_name
 from mqlake.jobs.source import Source
 from mqlake.jobs.verify.index import IndexFileJob, plan_index
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import open_log
 from mqlake.store.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def settle(source: Source) -> Settled:
     end = snapshot.end.offset
 
     def newest() -> int:
-        log = CommitLog(source.directory)
+        log = open_log(source.directory)
         try:
             return Snapshot(source.directory, log, snapshot.detected.dialect).walk_start
         finally:

@@ -19,7 +19,7 @@ from mqlake.jobs.verify.index import IndexPlan, KeyCheck
 from mqlake.jobs.verify.queues import RunCheck
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.log.record_rules import ChecksumRule
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import open_log
 
 
 class VerifyJob(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class VerifyPart(msgspec.Struct, frozen=True):
 def verify_splits(job: VerifyJob) -> VerifyPart:
     """Scan the splits of a job, and compare."""
     store = LocalDirectory(job.store)
-    log = CommitLog(store)
+    log = open_log(store)
     queues = RunCheck(store, log, job.undispatched_from, is_writing=job.is_live)
     keys = KeyCheck(store, log, job.index, job.undispatched_from)
     rule = job.checksummed and ChecksumRule(job.checksummed)

@@ -8,8 +8,8 @@ from mqlake.spark.sink.journal import Adding, Journal, read_journal, write_journ
 from mqlake.storage.clock import Clock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.log.owned_log import OwnedCommitLog
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.owned_log import open_owned_log
+from mqlake.store.log.segments import open_log
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.recovery.abort_mark import mark_open
 from mqlake.store.settings import StoreSettings
@@ -33,7 +33,7 @@ def roll_back(
             _check_ours(directory, adding)
             # Queues and index still name what goes: they are mended as after a crash.
             mark_open(directory)
-            log = OwnedCommitLog(directory, settings)
+            log = open_owned_log(directory, settings.mapped_file_size_commit_log)
             try:
                 log.recover_to(adding.start)
             finally:
@@ -45,7 +45,7 @@ def roll_back(
 
 def _check_ours(directory: OwnedDirectory, adding: Adding) -> None:
     """Raise StoreError where the log has messages of others behind the commit's start."""
-    log = CommitLog(directory)
+    log = open_log(directory)
     try:
         for segment in log.segments:
             file = log.file(segment)

@@ -10,7 +10,7 @@ from mqlake.spark.sink.journal import DIRECTORY, read_journal
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.store.log import segments
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import open_log
 from mqlake.store.settings import StoreSettings
 from mqlake.store.snapshot import ABORT_NAME, CHECKPOINT_NAME
 
@@ -49,7 +49,7 @@ def largest_record(path: Path, settings: StoreSettings) -> int:
     """Return the most bytes that a record may have: a blank record must fit behind it."""
     size = 0
     if (path / segments.DIRECTORY).is_dir():
-        log = CommitLog(LocalDirectory(path))
+        log = open_log(LocalDirectory(path))
         size = log.segment_size or 0
         log.close()
     return (size or settings.mapped_file_size_commit_log) - record.FRAME_SIZE

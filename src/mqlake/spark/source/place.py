@@ -10,7 +10,7 @@ from mqlake.errors import StoreError
 from mqlake.spark.reading.directory import open_directory
 from mqlake.storage.protocol import Directory
 from mqlake.store.log import segments
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.snapshot import Snapshot
 
 
@@ -35,7 +35,7 @@ def open_store(path: str) -> Generator[OpenStore]:
             f"{path}: no {segments.DIRECTORY}/ in it; path is the store directory itself, and all "
             "hosts of the cluster see it"
         )
-    log = CommitLog(directory)
+    log = open_log(directory)
     try:
         yield OpenStore(directory, log, Snapshot(directory, log, None))
     finally:

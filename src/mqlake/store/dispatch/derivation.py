@@ -13,7 +13,7 @@ from typing import Self
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import reached
 from mqlake.store.recovery.recovery import Derived, Progress, RecoveryReport, recover_derived
@@ -49,7 +49,7 @@ class Derivation:
         settings, clock = settings or StoreSettings(), clock or SystemClock()
         with ExitStack() as held:
             held.enter_context(directory.own(LOCK_NAME))
-            log = CommitLog(directory)
+            log = open_log(directory)
             held.callback(log.close)
             found = recover_derived(directory, settings, clock, log, progress)
             derivation = cls(directory, log, found)

@@ -20,9 +20,8 @@ from mqlake.formats.consume_queue import ENTRY_SIZE, parse_delay_levels
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.index.owned_index import OwnedIndex
-from mqlake.store.log.record_rules import RecordRule
 from mqlake.store.log.segments import CommitLog
-from mqlake.store.log.steps import LogSteps, Step
+from mqlake.store.log.steps import LogSteps
 from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.queues.owned_queues import OwnedQueues
 
@@ -54,8 +53,6 @@ class Dispatcher:
         position: physical offset at which a record starts; all before it is dispatched.
         left_out: topics whose queues are of another kind, and not written.
         across_gaps: the log goes on behind a missing file.
-        rule: what `read` asks of records.
-        is_arriving: `read` waits for the rest of the log's last record.
 
     Attributes:
         position: physical offset up to which all is dispatched.
@@ -76,8 +73,6 @@ class Dispatcher:
         position: int = 0,
         left_out: frozenset[str] = frozenset(),
         across_gaps: bool = False,
-        rule: RecordRule | None = None,
-        is_arriving: bool = False,
     ) -> None:
         self.position = position
         self.arrived: Arrived | None = None
@@ -90,13 +85,12 @@ class Dispatcher:
             levels,
             index_tags=dialect is Dialect.V5_5,
             across_gaps=across_gaps,
-            rule=rule,
-            is_arriving=is_arriving,
         )
         self._all_queues, self._index = queues, index
         self._left_out = left_out
         self._kernel = load()
-        self._queues: list[OwnedQueue | None] = []
+        # The queues by their numbers in the table of the batches.
+        self._table, self._queues = self._steps.table, list[OwnedQueue | None]()
 
     def queue_sums(self) -> tuple[int, int]:
         """Return the sums, over all queues, of max offsets, and of where their files start."""
@@ -114,41 +108,53 @@ class Dispatcher:
         """
         count, self._until = self.count, until
         while self.position < limit:
-            step = self._steps.step(self.position, limit)
             try:
-                self.take(step)
+                if not self.step(limit):
+                    break
             except _TimeIsUpError:
                 break
-            start, self.position = self.position, step.end
-            if step.fault is not Fault.GOOD:
-                raise StoreError(
-                    f"the log has no record at physical offset {step.end}:"
-                    f" {FAULT_REASONS[step.fault]}"
-                )
-            if step.end == start and step.batch is None:
-                break  # a file's end, behind which there is no next file yet
             if perf_counter() >= until:
                 break
         self._until = inf
         return self.count - count
 
-    def read(self, start: int, limit: int) -> Step:
-        """Return records of a log whose bytes may be anything, not yet dispatched.
-
-        May run in another thread while the records before are dispatched.
-        """
-        return self._steps.step(start, limit, check=True)
-
-    def take(self, step: Step, index_from: int = 0, index_skip: int = 0) -> None:
-        """Dispatch the records of a step.
+    def step(self, limit: int, index_from: int = 0, index_skip: int = 0) -> bool:
+        """Dispatch some of the records before `limit`, at which one ends.
 
         Args:
             index_from: physical offset of the first record whose keys are inserted.
             index_skip: so many keys of that record are in the index.
+
+        Returns:
+            False if nothing was: at a file's end, behind which there is no next file yet, or where
+            the next step reads a record longer than a window.
+
+        Raises:
+            DiskError: as `run`.
+            StoreError: as `run`.
         """
-        batch = step.batch
-        if batch is None:
-            return
+        step = self._steps.step(self.position, limit)
+        if step.batch is not None:
+            self.take(step.batch, index_from, index_skip)
+        start, self.position = self.position, step.end
+        if step.fault is not Fault.GOOD:
+            raise StoreError(
+                f"the log has no record at physical offset {step.end}: {FAULT_REASONS[step.fault]}"
+            )
+        return step.end > start or step.batch is not None
+
+    def take(self, batch: Batch, index_from: int = 0, index_skip: int = 0) -> None:
+        """Dispatch records that were read already; `position` stays.
+
+        Args:
+            index_from: as for `step`.
+            index_skip: as for `step`.
+
+        Raises:
+            DiskError: as `run`.
+        """
+        if batch.table is not self._table:
+            self._table, self._queues = batch.table, []
         self._queue(batch)
         if self._index is not None:
             self._insert(self._index, batch, index_from, index_skip)
@@ -196,7 +202,7 @@ class Dispatcher:
 
     def _queue_of(self, number: int) -> OwnedQueue | None:
         while len(self._queues) <= number:
-            name, queue_id = self._steps.table[len(self._queues)]
+            name, queue_id = self._table[len(self._queues)]
             topic = name.decode()
             queue = None if topic in self._left_out else self._all_queues.queue(topic, queue_id)
             self._queues.append(queue)

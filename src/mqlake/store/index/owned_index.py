@@ -5,6 +5,7 @@ Upstream: `IndexService`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.index.index_files import DIRECTORY, IndexFile, IndexFiles
 from mqlake.store.index.index_sizes import Sizes
-from mqlake.store.index.owned_index_file import OwnedIndexFile
+from mqlake.store.index.owned_index_file import IndexTail, OwnedIndexFile
 from mqlake.store.pending_sync import PendingSync
 
 _EMPTY = IndexHeader(0, 0, 0, 0, 0, 1)
@@ -84,26 +85,40 @@ class OwnedIndex:
 
     def adopt(
         self,
-        names: list[str],
-        old: list[IndexFile],
-        last: OwnedIndexFile | None,
+        names: Iterable[str],
+        old: Iterable[IndexFile],
+        last: IndexTail | None,
         before: IndexHeader,
         full_until: int,
     ) -> None:
-        """Begin with the files that recovery found; all that it changed is to be synced.
+        """Begin with the files that recovery found; all that it changes is to be synced.
 
         Args:
             names: of the files that get no more entries, ascending.
             old: those of them that can be read.
-            last: the one that does, if there is one.
+            last: the one that does, if there is one. Its slots are written if they are wrong.
             before: the header of the last of all, this one included.
             full_until: end timestamp of the last full one, milliseconds.
+
+        Raises:
+            DiskError: the disk refused the last file.
         """
-        self._old_names, self._old, self._last = names, old, last
+        self._old_names, self._old = list(names), list(old)
         self._before, self._full_until = before, full_until
         self._names_changed += self._directory.is_directory(DIRECTORY)
         if last is not None:
-            self._mark(last)
+            file = self._directory.open_writable(f"{DIRECTORY}/{last.name}")
+            self._last = OwnedIndexFile(last.name, file, last.sizes, last.header)
+            self._last.restore(last.heads)
+            self._mark(self._last)
+
+    def remove(self, name: str) -> None:
+        """Remove a file that is to be made again.
+
+        Raises:
+            DiskError: the system refused it.
+        """
+        self._directory.remove(f"{DIRECTORY}/{name}")
 
     # Insert
 

@@ -5,6 +5,8 @@ Upstream: `IndexFile`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mqlake.dispatch.batch import Ints, Longs
@@ -18,6 +20,45 @@ from mqlake.store.log.file_end import end_of_data
 
 _ENTRY = np.dtype([("hash", ">i4"), ("offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 _STEP = 1 << 20
+
+
+class IndexTail(NamedTuple):
+    """The last index file, as recovery found it.
+
+    Attributes:
+        header: it counts the entries that are true.
+        heads: i4[slots], each slot's last entry among those.
+    """
+
+    name: str
+    sizes: Sizes
+    header: IndexHeader
+    heads: Ints
+
+
+def find_heads(view: memoryview, sizes: Sizes, header: IndexHeader) -> Ints | None:
+    """Return each slot's last entry when a file had this header, None if it lacks some of then.
+
+    The entries are on the disk, and never change. Any of the slots may be as they were later, and
+    lead to entries that are lost: all are found anew from the entries' hashes.
+    """
+    if not 1 <= header.index_count <= sizes.max_entries:
+        return None
+    start = index_file.entry_at(sizes.slots, 1)
+    end = index_file.entry_at(sizes.slots, header.index_count)
+    entries = np.frombuffer(view, np.uint8)[start:end].view(_ENTRY)
+    heads = np.zeros(sizes.slots, np.int32)
+    if len(entries):
+        bounds = int(entries["offset"][0]), int(entries["offset"][-1])
+        if bounds != (header.begin_physical_offset, header.end_physical_offset):
+            return None
+    for first in range(0, len(entries), _STEP):
+        hashes = entries["hash"][first : first + _STEP].astype(np.int32)
+        if hashes.min() < 0:
+            return None
+        # Where a slot comes twice, the later number stays.
+        heads[hashes % sizes.slots] = np.arange(first + 1, first + 1 + len(hashes))
+    return heads if int(np.count_nonzero(heads)) == header.slot_count else None
 
 
 class OwnedIndexFile:
@@ -77,44 +118,21 @@ class OwnedIndexFile:
 
     # Recovery
 
-    def restore(self, header: IndexHeader) -> bool:
-        """Let the file hold what it did when it had this header; say whether that is all there.
+    def restore(self, heads: Ints) -> None:
+        """Write the header, and the slots of its entries, if others are in the file.
 
-        The entries are on the disk, and never change. Any of the slots may be as they were later,
-        and lead to entries that are lost: all are found anew from the entries' hashes.
+        Args:
+            heads: i4[slots], each slot's last entry, as `find_heads` returns them.
+
+        Raises:
+            DiskError: the disk has no room for them.
         """
-        if not 1 <= header.index_count <= self.sizes.max_entries:
-            return False
-        heads = self._heads(header)
-        if heads is None or int(np.count_nonzero(heads)) != header.slot_count:
-            return False
-        self._inserter.header = header
         slots = self._bytes[HEADER_SIZE : self._entries_at].view(">i4")
         wrong = np.flatnonzero(slots != heads)
-        if len(wrong) or bytes(self._view[:HEADER_SIZE]) != index_file.encode_header(header):
+        if len(wrong) or bytes(self._view[:HEADER_SIZE]) != index_file.encode_header(self.header):
             self.reserve(0)
             slots[wrong] = heads[wrong]
             self.write_header()
-        return True
-
-    def _heads(self, header: IndexHeader) -> Ints | None:
-        """Return each slot's last entry, None where entries are not what the header says."""
-        start = self._entries_at + ENTRY_SIZE
-        end = index_file.entry_at(self.sizes.slots, header.index_count)
-        entries = self._bytes[start:end].view(_ENTRY)
-        heads = np.zeros(self.sizes.slots, np.int32)
-        if not len(entries):
-            return heads
-        bounds = int(entries["offset"][0]), int(entries["offset"][-1])
-        if bounds != (header.begin_physical_offset, header.end_physical_offset):
-            return None
-        for first in range(0, len(entries), _STEP):
-            hashes = entries["hash"][first : first + _STEP].astype(np.int32)
-            if hashes.min() < 0:
-                return None
-            # Where a slot comes twice, the later number stays.
-            heads[hashes % self.sizes.slots] = np.arange(first + 1, first + 1 + len(hashes))
-        return heads
 
     def clear_behind(self) -> int:
         """Make what is written behind the last entry zero; return how many bytes that were."""

@@ -6,16 +6,15 @@ Upstream: `CommitLog`, `MappedFileQueue`, `AllocateMappedFileService`.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from mqlake.errors import DiskError, StoreError, SyncError
 from mqlake.formats import record
 from mqlake.formats.file_name import parse_segment_name, segment_name
 from mqlake.storage.protocol import OwnedDirectory, ReadableFile, WritableFile
-from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment
+from mqlake.store.log.segments import DIRECTORY, CommitLog, Segment, find_segments
 from mqlake.store.pending_sync import PendingSync
-from mqlake.store.settings import StoreSettings
 
 # Room is asked for ahead, so that most records need not ask.
 _RESERVE_AHEAD = 1 << 20
@@ -30,6 +29,18 @@ class NextFileError(DiskError):
     """The next file of the commit log cannot be made."""
 
 
+def open_owned_log(directory: OwnedDirectory, file_size: int) -> OwnedCommitLog:
+    """Return the log of a directory, to be recovered and then appended to.
+
+    Args:
+        file_size: bytes of a new segment if there is none yet.
+
+    Raises:
+        StoreError: the directory cannot be read.
+    """
+    return OwnedCommitLog(directory, find_segments(directory), file_size)
+
+
 class OwnedCommitLog(CommitLog):
     """The segments of a store, ascending, and the end at which records are appended.
 
@@ -41,16 +52,20 @@ class OwnedCommitLog(CommitLog):
         flushed: physical offset before which everything is on the disk.
 
     Until `recover_to` both are the end of the last file, and nothing may be appended.
+
+    Args:
+        found: the segments as `find_segments` returns them.
+        file_size: bytes of a new segment if there is none yet.
     """
 
-    def __init__(self, directory: OwnedDirectory, settings: StoreSettings) -> None:
+    def __init__(self, directory: OwnedDirectory, found: Sequence[Segment], file_size: int) -> None:
+        super().__init__(directory, found)
         self._owned = directory
         # Not yet on the disk as a whole, by base; the last one is being appended to.
         self._writing: dict[int, WritableFile] = {}
         self._file: WritableFile | None = None
         self._prepared: WritableFile | None = None
-        super().__init__(directory)
-        self._size = self.segment_size or settings.mapped_file_size_commit_log
+        self._size = self.segment_size or file_size
         self._names_made = self._names_synced = 0
         self._is_directory_new = False
         self._buffer = memoryview(b"")
@@ -237,11 +252,6 @@ class OwnedCommitLog(CommitLog):
 
     # Read
 
-    def refresh(self) -> None:
-        """Find the segments, once; afterwards this process alone changes them."""
-        if not self._writing:
-            super().refresh()
-
     def file(self, segment: Segment) -> ReadableFile:
         """Return the segment's open file.
 
@@ -317,7 +327,7 @@ class OwnedCommitLog(CommitLog):
             base = parse_segment_name(name)
             if base is not None and base > end:
                 self._owned.remove(f"{DIRECTORY}/{name}")
-        super().refresh()
+        self.refresh()
 
     def _recover_last(self, segment: Segment, end: int) -> None:
         is_short = segment.end - segment.base < self._size

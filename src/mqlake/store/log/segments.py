@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -54,26 +54,36 @@ class SegmentPosition(NamedTuple):
 
 
 class CommitLog:
-    """The segments of a store, ascending."""
+    """The segments of a store, ascending.
 
-    def __init__(self, directory: Directory) -> None:
+    Args:
+        found: the segments as `find_segments` returns them.
+
+    Attributes:
+        damage: what is wrong with the sizes of files.
+    """
+
+    def __init__(self, directory: Directory, found: Sequence[Segment]) -> None:
         self._directory = directory
         self._open: OrderedDict[int, ReadableFile] = OrderedDict()
-        self._segments: list[Segment] = []
-        self._bases: list[int] = []
-        self.damage: list[Damage] = []
-        self.refresh()
+        self._take_segments(found)
 
     def refresh(self) -> None:
         """Look at the directory again: segments that came, went or grew."""
-        self.close()
-        found = list(_segments(self._directory))
+        found = find_segments(self._directory)
+        self._close_segments()
+        self._take_segments(found)
+
+    def _take_segments(self, found: Sequence[Segment]) -> None:
         self.damage = list(_size_damage(found))
         self._segments = _without_overlap(found)
         self._bases = [segment.base for segment in self._segments]
 
     def close(self) -> None:
         """Let go of all files."""
+        self._close_segments()
+
+    def _close_segments(self) -> None:
         for file in self._open.values():
             file.close()
         self._open.clear()
@@ -153,6 +163,24 @@ class CommitLog:
         return found if found.physical_offset == offset else None
 
 
+def open_log(directory: Directory) -> CommitLog:
+    """Return the log of a directory, for reading.
+
+    Raises:
+        StoreError: the directory cannot be read.
+    """
+    return CommitLog(directory, find_segments(directory))
+
+
+def find_segments(directory: Directory) -> list[Segment]:
+    """Return the segments of a directory as their names and sizes are, ascending.
+
+    Raises:
+        StoreError: the directory cannot be read.
+    """
+    return list(_segments(directory))
+
+
 def _segments(directory: Directory) -> Iterator[Segment]:
     for name in directory.names(DIRECTORY):
         base = parse_segment_name(name)
@@ -169,7 +197,7 @@ def _segments(directory: Directory) -> Iterator[Segment]:
                 yield Segment(name, base, base + size)
 
 
-def _without_overlap(segments: list[Segment]) -> list[Segment]:
+def _without_overlap(segments: Sequence[Segment]) -> list[Segment]:
     """Cut what a next segment holds too, and drop empty files."""
     cut = [
         segment._replace(end=min(segment.end, following.base))
@@ -178,14 +206,14 @@ def _without_overlap(segments: list[Segment]) -> list[Segment]:
     return [segment for segment in [*cut, *segments[-1:]] if segment.end > segment.base]
 
 
-def _whole_size(segments: list[Segment]) -> int | None:
+def _whole_size(segments: Sequence[Segment]) -> int | None:
     """Return the size that most files and most distances between them have; ties: the larger."""
     sizes = Counter(segment.end - segment.base for segment in segments)
     sizes.update(following.base - segment.base for segment, following in pairwise(segments))
     return max(sizes, key=lambda size: (sizes[size], size)) if sizes else None
 
 
-def _size_damage(segments: list[Segment]) -> Iterator[Damage]:
+def _size_damage(segments: Sequence[Segment]) -> Iterator[Damage]:
     whole = _whole_size(segments)
     for segment in segments:
         size = segment.end - segment.base

@@ -27,14 +27,12 @@ _MOST_OFFSET = ((1 << 63) - 1) // ENTRY_SIZE
 _BLANK = consume_queue.encode(BLANK_ENTRY)
 _BLANK_STEP = 4096
 
-UNKNOWN = -1
-
 
 class OwnedQueue:
     """The entries of one queue: those from `first` to `end` are in its files.
 
     Attributes:
-        end: the queue offset that the next message gets; UNKNOWN until recovery found it.
+        end: the queue offset that the next message gets.
         bases: the place of each file's first byte among all of the queue, ascending.
     """
 
@@ -46,13 +44,11 @@ class OwnedQueue:
         self._files = files
         self._last_base, self._last_path = -1, ""
         self._min_offset, self._min_physical = 0, -1
-        self._written = UNKNOWN
 
     @property
     def first(self) -> int:
         """The queue offset of the first place in its files, of the next message without files."""
-        # Recovery may find a directory without a file: the queue begins at 0.
-        return self.bases[0] // ENTRY_SIZE if self.bases else max(0, self.end)
+        return self.bases[0] // ENTRY_SIZE if self.bases else self.end
 
     def file_path(self, base: int) -> str:
         """Return the path of the file that begins at byte `base` of the queue."""
@@ -71,9 +67,6 @@ class OwnedQueue:
         """
         end = self.end
         if first != end:
-            if end == UNKNOWN:
-                assert self._files.end_before is not None
-                end = self.end = self._files.end_before(self, first)
             if first < end:
                 entries = memoryview(entries)[(end - first) * ENTRY_SIZE :]
                 if not entries:
@@ -116,7 +109,6 @@ class OwnedQueue:
                 self._files.make_file(self, base)
             # Only now: a file that could not be made is made by the next write.
             self._last_base, self._last_path = base, self.file_path(base)
-        self._written = UNKNOWN
         self._files.write(self._last_path, at - base, entries)
 
     # Read
@@ -213,26 +205,11 @@ class OwnedQueue:
         """Remove one file."""
         self._files.remove_file(self, base)
         self.bases.remove(base)
-        self._last_base = self._min_physical = self._written = -1
-
-    def written_end(self) -> int:
-        """Return the queue offset behind the last place that is not all zero."""
-        # A start asks twice, and looking for it takes long in a store of many queues.
-        if self._written == UNKNOWN:
-            self._written = self._find_written_end()
-        return self._written
-
-    def _find_written_end(self) -> int:
-        for base in reversed(self.bases):
-            file = self._files.file(self.file_path(base))
-            if end := end_of_data(file, 0, file.size):
-                return (base - -end // ENTRY_SIZE * ENTRY_SIZE) // ENTRY_SIZE
-        return self.first
+        self._last_base = self._min_physical = -1
 
     def end_at(self, queue_offset: int) -> None:
         """Let the queue end there: all that is written behind becomes zero, later files go."""
         self.end, self._min_physical = queue_offset, -1
-        self._written = UNKNOWN
         at = queue_offset * ENTRY_SIZE
         # The first file stays: its name alone says where the queue goes on.
         for base in [base for base in self.bases[1:] if base >= at]:
@@ -248,4 +225,4 @@ class OwnedQueue:
         """Be a queue without files, which starts at 0 again."""
         self.bases.clear()
         self.end = 0
-        self._last_base = self._min_physical = self._written = -1
+        self._last_base = self._min_physical = -1

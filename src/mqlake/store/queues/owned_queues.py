@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from mqlake.errors import DiskError, SyncError
 from mqlake.formats.consume_queue import ENTRY_SIZE
-from mqlake.formats.file_name import parse_segment_name
 from mqlake.storage.durable import parent
 from mqlake.storage.protocol import Buffer, OwnedDirectory, WritableFile
 from mqlake.store.pending_sync import PendingSync
-from mqlake.store.queues.owned_queue import UNKNOWN, OwnedQueue
-from mqlake.store.queues.queue_files import queue_ids, topic_names
+from mqlake.store.queues.owned_queue import OwnedQueue
 
 _MOST_OPEN = 4096
 _SHARE_OF_DESCRIPTORS = 8
@@ -44,18 +42,20 @@ class OwnedQueues:
         self._new_names: dict[str, int] = {}
         self._syncs = 0
         self._most_open = _most_open()
-        self.end_before: Callable[[OwnedQueue, int], int] | None = None
-        """During recovery: finds where a queue ends whose first message behind is given. Names of
-        files that are there need not be on the disk then."""
 
-    def load(self) -> None:
-        """Find the queues that have a directory, and their files."""
-        for topic in topic_names(self._directory):
-            for queue_id in queue_ids(self._directory, topic):
-                queue = self.queue(topic, queue_id)
-                names = self._directory.names(queue.path)
-                bases = (parse_segment_name(name) for name in names)
-                queue.bases = [base for base in bases if base is not None]
+    def adopt(self, topic: str, queue_id: int, bases: Iterable[int], end: int) -> OwnedQueue:
+        """Return a queue that has files already.
+
+        Args:
+            bases: the places of their first bytes among all of the queue, ascending.
+            end: the queue offset at which it ends.
+
+        Raises:
+            FormatError: the topic cannot be a directory's name.
+        """
+        queue = self.queue(topic, queue_id)
+        queue.bases, queue.end = list(bases), end
+        return queue
 
     def queue(self, topic: str, queue_id: int) -> OwnedQueue:
         """Return a queue, empty where there was none. It is the same object for ever.
@@ -66,8 +66,6 @@ class OwnedQueues:
         queue = self._queues.get((topic, queue_id))
         if queue is None:
             queue = self._queues[topic, queue_id] = OwnedQueue(self, topic, queue_id)
-            if self.end_before is not None:
-                queue.end = UNKNOWN
         return queue
 
     def queues(self) -> list[tuple[str, int]]:
@@ -177,7 +175,7 @@ class OwnedQueues:
             file.close()
             self._directory.truncate(path, self.file_size)
             self._dirty[path] = self._syncs
-            self._note_names(parent(path))
+            self.distrust_names(parent(path))
             file = self._directory.open_writable(path)
         self._keep(path, file)
         return file
@@ -186,8 +184,6 @@ class OwnedQueues:
         """Write bytes of a file, which then has to be synced."""
         self._dirty[path] = self._syncs  # even if it fails: some of it may have been written
         self.file(path).write(at, data)
-        if self.end_before is not None:
-            self._note_names(path.rpartition("/")[0])
 
     def make_file(self, queue: OwnedQueue, base: int) -> None:
         """Make the file of a queue that begins at byte `base` of it."""
@@ -213,8 +209,11 @@ class OwnedQueues:
         self._open.pop(path, None)
         self._new_names[queue.path] = self._syncs
 
-    def _note_names(self, path: str) -> None:
-        """Note that the names of a directory, and its own, have to be synced."""
+    def distrust_names(self, path: str) -> None:
+        """Let the next sync cover the names in a directory, and its own.
+
+        Names of files that a process left which died need not be on the disk.
+        """
         while path:
             self._new_names[path] = self._syncs
             path = parent(path)

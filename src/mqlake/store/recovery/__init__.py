@@ -1,1 +1,19 @@
-"""Bring a store into a good state when it is opened, and say how far it is."""
+"""What opening a store finds and mends, in four stages; `recovery.recover` calls one after another.
+
+find
+    Read what the directory holds: segments, queue files, index files, checkpoint, abort file.
+    `find.Found`.
+derive
+    Read the log from the resume point to its end, and compute what follows from it: where the log
+    ends and why, where each queue ends before that stretch, how much of the index is true.
+    `derive.Facts`. It changes nothing.
+settle
+    Decide what to change, as plain values: cut the log here, give up these queue files, make the
+    index again from there, dispatch that stretch. `plan.Plan`. It neither reads nor writes.
+commit
+    Change the directory. It is the only stage that writes, in an order that survives a crash at any
+    moment: its comments say why each step comes where it does.
+
+Constructors take plain values and do no I/O. What reads a directory first is called `open` or
+`find…`.
+"""

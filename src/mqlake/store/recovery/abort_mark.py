@@ -9,21 +9,17 @@ import os
 
 from mqlake.formats import abort_file
 from mqlake.storage.durable import create_file
-from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.store.snapshot import ABORT_NAME
 
 
-def was_left_open(directory: OwnedDirectory) -> bool:
+def was_left_open(directory: Directory) -> bool:
     """Say whether the file is there: the last process did not stop cleanly.
 
     Raises:
-        DiskError: the system refused it.
+        StoreError: the system refused it.
     """
-    if not directory.exists(ABORT_NAME):
-        return False
-    # Whoever made it may have died before it was certain.
-    directory.sync_directory("")
-    return True
+    return directory.exists(ABORT_NAME)
 
 
 def mark_open(directory: OwnedDirectory) -> None:
@@ -33,6 +29,8 @@ def mark_open(directory: OwnedDirectory) -> None:
         DiskError: the system refused it.
     """
     if was_left_open(directory):
+        # Whoever made it may have died before it was certain.
+        directory.sync_directory("")
         return
     content = abort_file.encode(os.getpid())
     file = create_file(directory, ABORT_NAME, len(content))

@@ -6,14 +6,14 @@ Upstream: `StoreCheckpoint`.
 from __future__ import annotations
 
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from mqlake.errors import FormatError
 from mqlake.formats import checkpoint
 from mqlake.formats.checkpoint import Checkpoint, Checksummed, ResumePoint
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.durable import create_file
-from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.dispatch.dispatcher import Dispatcher, Last
 from mqlake.store.index.owned_index import NOT_INDEXED, IndexState, OwnedIndex
@@ -44,12 +44,46 @@ def reached(dispatcher: Dispatcher, index: OwnedIndex) -> Reached:
     )
 
 
+class FoundCheckpoint(NamedTuple):
+    """The checkpoint of a store as it was found.
+
+    Attributes:
+        data: what is in the file, b"" if nothing of it can be believed.
+        fields: what RocketMQ goes by, all zero if there is none.
+        resume: mqlake's resume point, None if there is none that holds.
+        checksummed: where records have checksums, None if nowhere.
+    """
+
+    data: bytes = b""
+    fields: Checkpoint = Checkpoint()
+    resume: ResumePoint | None = None
+    checksummed: Checksummed | None = None
+
+
+def find_checkpoint(directory: Directory) -> FoundCheckpoint:
+    """Read the checkpoint of a store.
+
+    Raises:
+        StoreError: the file is there and cannot be read.
+    """
+    data = read_file(directory, CHECKPOINT_NAME, checkpoint.SIZE) or b""
+    try:
+        fields = checkpoint.decode(data)
+        resume = checkpoint.decode_resume(data)
+        return FoundCheckpoint(data, fields, resume, checkpoint.decode_checksummed(data))
+    except FormatError:
+        return FoundCheckpoint()
+
+
 class CheckpointFile:
     """The checkpoint of a store.
 
+    Args:
+        found: the file as `find_checkpoint` returns it.
+
     Attributes:
-        found: the checkpoint when it was opened, all zero where there is none.
-        resume: mqlake's resume point then, None where there is none that holds.
+        found: RocketMQ's fields when it was opened, all zero if there was no checkpoint.
+        resume: mqlake's resume point then, None if there was none that held.
         checksummed: where records have checksums, None if nowhere: as it was found, and as it is
             written.
         dialect: whose fields are written.
@@ -57,23 +91,24 @@ class CheckpointFile:
             there. The log must keep the file in which that is.
     """
 
-    def __init__(self, directory: OwnedDirectory) -> None:
-        self.found, self.resume = Checkpoint(), None
-        self.checksummed: Checksummed | None = None
+    def __init__(self, directory: OwnedDirectory, found: FoundCheckpoint) -> None:
+        # What the file holds, as far as that is known.
+        self._data, self.found, self.resume, self.checksummed = found
+        self._is_whole = len(self._data) == checkpoint.SIZE
         self.dialect = Dialect.V5_5
         self.position = 0
         self._last_turn = self._written_turn = 0
         self._writing = Lock()
         self._directory = directory
-        # What the file holds, as far as that is known.
-        self._data = read_file(directory, CHECKPOINT_NAME, checkpoint.SIZE) or b""
-        self._is_whole = len(self._data) == checkpoint.SIZE
-        try:
-            self.found = checkpoint.decode(self._data)
-            self.resume: ResumePoint | None = checkpoint.decode_resume(self._data)
-            self.checksummed = checkpoint.decode_checksummed(self._data)
-        except FormatError:
-            self._data, self._is_whole = b"", False
+
+    @classmethod
+    def open(cls, directory: OwnedDirectory) -> Self:
+        """Return the checkpoint of a directory, to be written.
+
+        Raises:
+            StoreError: the file is there and cannot be read.
+        """
+        return cls(directory, find_checkpoint(directory))
 
     def next_turn(self) -> int:
         """Return the turn of a write that is to be made of what the store has reached now."""

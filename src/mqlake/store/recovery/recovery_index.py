@@ -1,4 +1,4 @@
-"""Find what of the index is on the disk for sure; the rest comes from the log.
+"""Derive what of the index is on the disk for sure; the rest comes from the log.
 
 RocketMQ deletes the files that may be incomplete (`IndexService.load`), and their keys of log files
 before the start of recovery with them. Here the entries that are known to be whole stay, and those
@@ -7,20 +7,20 @@ behind them are inserted again from the log (docs/live-store.md, "Recovery").
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mqlake.formats import index_file
 from mqlake.formats.checkpoint import Checkpoint, ResumePoint
-from mqlake.formats.file_name import parse_index_name
 from mqlake.formats.index_file import ENTRY_SIZE, IndexHeader
-from mqlake.storage.protocol import OwnedDirectory
+from mqlake.storage.protocol import Directory
 from mqlake.store.index.index_files import DIRECTORY, IndexFile, open_index_file
 from mqlake.store.index.index_sizes import Sizes
-from mqlake.store.index.owned_index import NOT_INDEXED, OwnedIndex
-from mqlake.store.index.owned_index_file import OwnedIndexFile
+from mqlake.store.index.owned_index import NOT_INDEXED
+from mqlake.store.index.owned_index_file import IndexTail, find_heads
 
 _NONE = IndexHeader(0, 0, 0, 0, 0, 1)
+_NEVER = (1 << 63) - 1
 
 
 class IndexStart(NamedTuple):
@@ -35,45 +35,94 @@ class IndexStart(NamedTuple):
     skip: int = 0
 
 
+class Distrust(NamedTuple):
+    """What a checkpoint must not vouch for any more: see `CheckpointFile.distrust_index`."""
+
+    until: int
+    first: int
+
+
+class KeptIndex(NamedTuple):
+    """What is true of the index before keys are inserted again.
+
+    Attributes:
+        start: where the index goes on.
+        names: of the files that stay as they are, ascending.
+        full: those of them that can be read.
+        last: the file that gets more entries, None if a new one does.
+        before: the header of the last of all, `last` included.
+        full_until: end timestamp of the last full file, milliseconds.
+        removed: names of the files that are made again.
+        distrust: what the checkpoint must say before the first of them goes. A power cut from then
+            on may leave any of them, and new ones that are full, and end when others did that the
+            checkpoint vouches for, but lack entries. None if it may stay as it is.
+    """
+
+    start: IndexStart
+    names: tuple[str, ...]
+    full: tuple[IndexFile, ...]
+    last: IndexTail | None
+    before: IndexHeader
+    full_until: int
+    removed: tuple[str, ...]
+    distrust: Distrust | None = None
+
+
+UNUSED = KeptIndex(IndexStart(_NEVER), (), (), None, _NONE, 0, ())
+"""What stays of an index that is switched off (`messageIndexEnable`)."""
+
+
 class IndexRecovery:
-    """Bring an index into a state that is known to be true.
+    """Judge the files of an index.
 
     Args:
+        names: of the files, ascending.
         min_offset: physical offset of the first record that is still there.
     """
 
-    def __init__(self, directory: OwnedDirectory, index: OwnedIndex, min_offset: int) -> None:
-        self._directory, self._index, self._min_offset = directory, index, min_offset
-        names = directory.names(DIRECTORY)
-        self._names = [name for name in names if parse_index_name(name) is not None]
-        self._lacks_files = False
+    def __init__(self, directory: Directory, names: Sequence[str], min_offset: int) -> None:
+        self._directory, self._names, self._min_offset = directory, names, min_offset
 
-    def resume(self, point: ResumePoint, full_until: int) -> IndexStart | None:
-        """Let the index be as it was at mqlake's checkpoint; None where that is not to be had.
+    def kept(self, point: ResumePoint | None, found: Checkpoint, *, is_clean: bool) -> KeptIndex:
+        """Return what is true of the index: as it was at mqlake's checkpoint, if it has all that.
 
-        Args:
-            full_until: end timestamp of the last full file then, milliseconds.
+        Raises:
+            StoreError: a file cannot be read.
         """
+        if point is None:
+            return self._kept_by_rocketmq(found, is_clean=is_clean)
         if point.index_slots == NOT_INDEXED:
-            return None
+            return self._kept_by_rocketmq(found, is_clean=False)
         name = f"{point.index_name:017d}" if point.index_name else ""
-        header, last = point.index_header, None
         before = [other for other in self._names if other < name or not name]
         old = [file for other in before if (file := self._read(other))]
-        self._lacks_files = self._are_gone(point, before, old)
-        if self._lacks_files:
-            return None
+        if self._are_gone(point, before, old):
+            return self._kept_with([])
+        kept = self._kept_at(point, name, before, old, found.index_msg_timestamp)
+        return kept or self._kept_by_rocketmq(found, is_clean=False)
+
+    def _kept_at(
+        self, point: ResumePoint, name: str, before: list[str], old: list[IndexFile], until: int
+    ) -> KeptIndex | None:
+        """Return what the checkpoint says, None if the last file lacks some of its entries.
+
+        Args:
+            name: the last file's.
+            before: names of the files before it.
+            old: those of them that can be read.
+            until: end timestamp of the last full file then, milliseconds.
+        """
+        header, last = point.index_header, None
         if name in self._names:
-            last = self._open(name, point.index_slots)
-            if last is None or not last.restore(header):
+            last = self._tail(name, point.index_slots, header)
+            if last is None:
                 return None
         elif header.index_count > 1 and header.end_physical_offset >= self._min_offset:
             return None
-        self._remove_behind(name)
         if not name:
             before, old = [], []
-        self._index.adopt(before, old, last, header, full_until)
-        return IndexStart(point.position)
+        start, removed = IndexStart(point.position), self._after(name)
+        return KeptIndex(start, tuple(before), tuple(old), last, header, until, removed)
 
     def _are_gone(self, point: ResumePoint, names: list[str], old: list[IndexFile]) -> bool:
         """Say whether files before the last one are gone that were there at the checkpoint.
@@ -91,51 +140,45 @@ class IndexRecovery:
         # One that ends with the log's first record is still needed.
         return first == point.index_first or begin >= self._min_offset
 
-    def start_anew(
-        self, found: Checkpoint, distrust: Callable[[int, int], None], *, is_clean: bool
-    ) -> IndexStart:
-        """Keep the files that RocketMQ's checkpoint vouches for; after a clean stop, all of them.
+    def _kept_by_rocketmq(self, found: Checkpoint, *, is_clean: bool) -> KeptIndex:
+        """Keep the files from the first on that can be read, and are whole.
 
-        Those after them are made again: each of their keys is in the log, or of no record.
-
-        Args:
-            distrust: `CheckpointFile.distrust_index`, called before the first file goes. A power
-                cut from then on may leave any of them, and new ones that are full, and end when
-                others did that the checkpoint vouches for, but lack entries.
-
-        Raises:
-            DiskError: the disk failed.
+        RocketMQ's checkpoint vouches for them; after a clean stop all files are whole.
         """
-        kept = [] if self._lacks_files else self._believed(found, is_clean=is_clean)
-        last = self._reopen(kept)
-        files = [*kept, last.as_read()] if last else kept
-        header = files[-1].header if files else _NONE
-        start = IndexStart(self._min_offset)
-        if files and header.end_physical_offset >= self._min_offset:
-            start = IndexStart(header.end_physical_offset, _entries_of_last_record(files))
-        until = kept[-1].header.end_timestamp if kept else 0
-        distrust(until, start.first)
-        self._remove_behind(files[-1].name if files else "")
-        self._index.adopt([file.name for file in kept], kept, last, header, until)
-        return start
-
-    def _believed(self, found: Checkpoint, *, is_clean: bool) -> list[IndexFile]:
-        """Return the files from the first on that can be read, and are whole."""
         believed: list[IndexFile] = []
         for name in self._names:
             file = self._read(name)
             if file is None or not (is_clean or file.is_vouched_for(found.index_msg_timestamp)):
                 break
             believed.append(file)
-        return believed
+        return self._kept_with(believed)
 
-    def _reopen(self, kept: list[IndexFile]) -> OwnedIndexFile | None:
-        """Take the last of the files that are kept, if there is room in it, to go on with it."""
-        if not kept or kept[-1].header.index_count >= kept[-1].sizes.max_entries:
-            return None
-        newest = kept.pop()
-        last = self._open(newest.name, newest.sizes.slots)
-        return last if last is not None and last.restore(newest.header) else None
+    def _kept_with(self, files: list[IndexFile]) -> KeptIndex:
+        """Let the index go on after these files.
+
+        Those after them are made again: each of their keys is in the log, or of no record.
+        """
+        kept, last = list(files), None
+        if kept and kept[-1].header.index_count < kept[-1].sizes.max_entries:
+            newest = kept.pop()
+            # If there is room in it, it goes on.
+            last = self._tail(newest.name, newest.sizes.slots, newest.header)
+            files = files if last else kept
+        header = files[-1].header if files else _NONE
+        start = IndexStart(self._min_offset)
+        if files and header.end_physical_offset >= self._min_offset:
+            start = IndexStart(header.end_physical_offset, _entries_of_last_record(files))
+        until = kept[-1].header.end_timestamp if kept else 0
+        return KeptIndex(
+            start,
+            tuple(file.name for file in kept),
+            tuple(kept),
+            last,
+            header,
+            until,
+            self._after(files[-1].name if files else ""),
+            Distrust(until, start.first),
+        )
 
     def _read(self, name: str) -> IndexFile | None:
         path = f"{DIRECTORY}/{name}"
@@ -145,19 +188,21 @@ class IndexRecovery:
         file = open_index_file(self._directory, name)
         return file if isinstance(file, IndexFile) else None
 
-    def _open(self, name: str, slots: int) -> OwnedIndexFile | None:
-        """Return a file to be written, None where its size is not that of an index file."""
-        file = self._directory.open_writable(f"{DIRECTORY}/{name}")
-        entries, odd = divmod(file.size - index_file.entry_at(slots, 0), ENTRY_SIZE)
-        if slots < 1 or entries < 2 or odd:
+    def _tail(self, name: str, slots: int, header: IndexHeader) -> IndexTail | None:
+        """Return the file that gets more entries, None if it lacks some of those it had."""
+        file = self._directory.open(f"{DIRECTORY}/{name}")
+        try:
+            entries, odd = divmod(file.size - index_file.entry_at(slots, 0), ENTRY_SIZE)
+            if slots < 1 or entries < 2 or odd:
+                return None
+            sizes = Sizes(slots, entries, is_proven=True)
+            heads = find_heads(file.view(), sizes, header)
+        finally:
             file.close()
-            return None
-        return OwnedIndexFile(name, file, Sizes(slots, entries, is_proven=True), _NONE)
+        return None if heads is None else IndexTail(name, sizes, header, heads)
 
-    def _remove_behind(self, name: str) -> None:
-        for other in self._names:
-            if other > name:
-                self._directory.remove(f"{DIRECTORY}/{other}")
+    def _after(self, name: str) -> tuple[str, ...]:
+        return tuple(other for other in self._names if other > name)
 
 
 def _entries_of_last_record(files: list[IndexFile]) -> int:

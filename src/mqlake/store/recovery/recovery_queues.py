@@ -1,29 +1,56 @@
-"""Find where consume queues end after a crash (docs/live-store.md, "Recovery").
+"""Derive where consume queues end, and which of their files are true, from what was found.
 
+Nothing is changed here (docs/live-store.md, "Recovery").
 Upstream: `ConsumeQueue.recover`, `truncateDirtyLogicFiles`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from mqlake.errors import StoreError
-from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, ENTRY_SIZE, QueueEntry
-from mqlake.storage.protocol import Directory
-from mqlake.store.log.scan import head_of
+from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
+from mqlake.store.log.scan import Queue, head_of
 from mqlake.store.log.segments import CommitLog
-from mqlake.store.queues.owned_queue import UNKNOWN, OwnedQueue
-from mqlake.store.queues.owned_queues import OwnedQueues
-from mqlake.store.queues.queue_files import DIRECTORY, queue_ids, topic_names
+from mqlake.store.recovery.queue_bytes import FoundQueue, QueueBytes
 
 LIGHT_PREFIX = "%LMQ%"  # RocketMQ: MixAll.LMQ_PREFIX; its entries point at records of other topics
 
 _CHUNK = 64
 
 
+class KeptQueue(NamedTuple):
+    """What stays of one queue before the log is dispatched again.
+
+    Attributes:
+        files: the queue, with the files that stay.
+        end: the queue offset at which it ends.
+        has_more: the log has records for it.
+        written: the queue offset behind which the files that stay are zero.
+    """
+
+    files: FoundQueue
+    end: int
+    has_more: bool
+    written: int
+
+
+class KeptQueues(NamedTuple):
+    """What stays of all queues.
+
+    Attributes:
+        ends: the sum of the queue offsets at which they end before the stretch that is dispatched.
+        is_broken: a queue lacks entries of records before that stretch.
+    """
+
+    queues: tuple[KeptQueue, ...]
+    ends: int
+    is_broken: bool
+
+
 class QueueRecovery:
-    """Judge the entries that files have, and settle where each queue ends.
+    """Judge the entries that files have.
 
     Entries of records before `start` are believed if their record says so itself, or is gone;
     those of later records come from the log.
@@ -32,132 +59,136 @@ class QueueRecovery:
         start: physical offset from which on all records are dispatched again.
         kept: physical offset before whose records all entries, and their files' names, are on the
             disk, says the checkpoint; `start` without it.
-        distrust: `CheckpointFile.distrust_queues`, called before files go that show that others
-            are lost.
-
-    Attributes:
-        is_broken: a queue lacks entries of records before `start`.
-        ends: once settled, the sum of the queue offsets at which the queues ended at `start`.
     """
 
     def __init__(
-        self,
-        queues: OwnedQueues,
-        log: CommitLog,
-        start: int,
-        kept: int | None,
-        distrust: Callable[[], None],
+        self, files: QueueBytes, log: CommitLog, start: int, kept: int | None = None
     ) -> None:
-        self.is_broken = False
-        self.ends = 0
-        self._distrust = distrust
-        self._queues, self._log, self._start = queues, log, start
+        self._files, self._log, self._start = files, log, start
         self._kept = start if kept is None else kept
-        queues.end_before = self.end_before
-        for queue in queues:
-            queue.end = UNKNOWN
-            self._mend_files(queue)
 
-    def _mend_files(self, queue: OwnedQueue) -> None:
-        """Let all files follow each other."""
-        size = self._queues.file_size
-        for base in [base for base in queue.bases if base % size]:
-            queue.remove_file(base)
+    def kept(self, queues: Iterable[FoundQueue], firsts: Mapping[Queue, int]) -> KeptQueues:
+        """Return what stays of queues, and of those that only the log has.
+
+        Args:
+            firsts: the queue offset of each queue's first record from `start` on.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        found = {(queue.topic, queue.queue_id): queue for queue in queues}
+        found.update((key, FoundQueue(*key)) for key in firsts if key not in found)
+        kept: list[KeptQueue] = []
+        ends, is_broken = 0, False
+        for key, queue in found.items():
+            mended, lacks_file = self.mend(queue)
+            first = firsts.get(key)
+            if first is None:
+                end = self._find_end(mended)
+                ends += end
+            else:
+                mended, end, lacks_entry = self._find_end_before(mended, first)
+                ends += first
+                lacks_file = lacks_file or lacks_entry
+            is_broken = is_broken or lacks_file
+            written = self._files.written_end(mended)
+            kept.append(KeptQueue(mended, end, first is not None, written))
+        return KeptQueues(tuple(kept), ends, is_broken)
+
+    def mend(self, queue: FoundQueue) -> tuple[FoundQueue, bool]:
+        """Return a queue with those of its files that follow each other.
+
+        Returns:
+            The queue, and whether it lacks a file whose records are still there.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        size = self._files.file_size
+        queue = queue._replace(bases=tuple(base for base in queue.bases if base % size == 0))
         gaps = [base for base in queue.bases[1:] if base - size not in queue.bases]
         # The disk kept the name of a file that was new, but not of the one before it.
         later = next((base for base in gaps if not self._is_kept(queue, base)), None)
-        for base in [base for base in queue.bases if later is not None and base >= later]:
-            queue.remove_file(base)
+        if later is not None:
+            queue = queue._replace(bases=tuple(base for base in queue.bases if base < later))
         # Trimmed, but a file came back; or one was lost.
         gaps = [base for base in gaps if base in queue.bases]
-        if any(self._is_in_log(queue, base) for base in gaps):
-            self.is_broken = True
-            self._distrust()
-        for base in [base for base in queue.bases if gaps and base < gaps[-1]]:
-            queue.remove_file(base)
+        lacks_file = any(self._is_in_log(queue, base) for base in gaps)
+        if gaps:
+            queue = queue._replace(bases=tuple(base for base in queue.bases if base >= gaps[-1]))
+        return queue, lacks_file
 
-    def _is_in_log(self, queue: OwnedQueue, gap: int) -> bool:
+    def _is_in_log(self, queue: FoundQueue, gap: int) -> bool:
         """Say whether the file before a gap has a record that is still there: it was not trimmed.
 
         Args:
             gap: base of the file behind the gap.
         """
         before = max(base for base in queue.bases if base < gap)
-        entry = queue.entry((before + self._queues.file_size) // ENTRY_SIZE - 1)
+        entry = self._files.entry(queue, (before + self._files.file_size) // ENTRY_SIZE - 1)
         return entry is not None and entry.physical_offset >= self._log.min_offset
 
-    def _is_kept(self, queue: OwnedQueue, base: int) -> bool:
+    def _is_kept(self, queue: FoundQueue, base: int) -> bool:
         """Say whether a file has entries that were on the disk when the checkpoint was written."""
-        places = range(base // ENTRY_SIZE, queue.written_end())
-        entries = (queue.entry(place) for place in places)
+        places = range(base // ENTRY_SIZE, self._files.written_end(queue))
+        entries = (self._files.entry(queue, place) for place in places)
         first = next((one for one in entries if one and one.size > 0 and one != BLANK_ENTRY), None)
         return first is not None and first.physical_offset < self._kept
 
-    def end_before(self, queue: OwnedQueue, first: int) -> int:
-        """Return where a queue ends whose next record in the log has queue offset `first`."""
-        self.ends += first
-        if first == 0 or self._is_true(queue, first - 1) or self._begins_at(queue, first):
-            return first
-        if self._start > self._log.min_offset:
-            self.is_broken = True
-            return first
-        # All of the log is dispatched: what is before is of no record that is still there.
-        for base in list(queue.bases):
-            queue.remove_file(base)
-        return 0
+    def _find_end_before(self, queue: FoundQueue, first: int) -> tuple[FoundQueue, int, bool]:
+        """Find where a queue ends whose next record in the log has queue offset `first`.
 
-    def _begins_at(self, queue: OwnedQueue, first: int) -> bool:
+        Returns:
+            The queue with the files that stay, its end, and whether it lacks the entry before.
+        """
+        if first == 0 or self._is_true(queue, first - 1) or self._begins_at(queue, first):
+            return queue, first, False
+        if self._start > self._log.min_offset:
+            return queue, first, True
+        # All of the log is dispatched: what is before is of no record that is still there.
+        return queue._replace(bases=()), 0, False
+
+    def _begins_at(self, queue: FoundQueue, first: int) -> bool:
         """Say whether all places of the queue before `first` are blank."""
-        if not queue.bases or first - queue.first > self._queues.file_size // ENTRY_SIZE:
+        if not queue.bases or first - queue.first > self._files.file_size // ENTRY_SIZE:
             return False
         places = range(queue.first, first)
-        return bool(places) and all(queue.entry(place) == BLANK_ENTRY for place in places)
+        return bool(places) and all(
+            self._files.entry(queue, place) == BLANK_ENTRY for place in places
+        )
 
-    def settle(self) -> None:
-        """Find the ends of queues that got no record; clear what is behind any end."""
-        for queue in self._queues:
-            written = queue.written_end()
-            if queue.end == UNKNOWN:
-                queue.end = self.find_end(queue, written)
-                self.ends += queue.end
-            if written > queue.end or len(queue.bases) > 1:
-                queue.end_at(queue.end)
-
-    def find_end(self, queue: OwnedQueue, written: int) -> int:
-        """Return the queue offset behind the last entry that can be believed.
-
-        Args:
-            written: the queue offset behind which all is zero.
-        """
-        stop = written
+    def _find_end(self, queue: FoundQueue) -> int:
+        """Return the queue offset behind the last entry that can be believed."""
+        stop = self._files.written_end(queue)
         while stop > queue.first:
             first = max(queue.first, stop - _CHUNK)
-            queue.end = stop
-            entries = list(ENTRY.iter_unpack(queue.read(first, stop - first)))
-            queue.end = UNKNOWN
+            entries = self._files.entries(queue, first, stop)
             for number in range(len(entries) - 1, -1, -1):
-                entry = QueueEntry(*entries[number])
-                if self._is_right(queue, first + number, entry):
+                if self._is_right(queue, first + number, entries[number]):
                     return first + number + 1
             stop = first
         return queue.first
 
-    def last_offset(self, queue: OwnedQueue) -> int | None:
-        """Return the physical offset that the queue's last entry names, None without one."""
-        end = self.find_end(queue, queue.written_end())
+    def last_offset(self, queue: FoundQueue) -> int | None:
+        """Return the physical offset that the queue's last entry names, None without one.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        end = self._find_end(queue)
         if end == queue.first or queue.topic.startswith(LIGHT_PREFIX):
             return None
-        entry = queue.entry(end - 1)
+        entry = self._files.entry(queue, end - 1)
         return entry.physical_offset if entry else None
 
-    def _is_true(self, queue: OwnedQueue, queue_offset: int) -> bool:
+    def _is_true(self, queue: FoundQueue, queue_offset: int) -> bool:
         try:
-            entry = queue.entry(queue_offset)
+            entry = self._files.entry(queue, queue_offset)
         except StoreError:
             return False
         return entry is not None and self._is_right(queue, queue_offset, entry)
 
-    def _is_right(self, queue: OwnedQueue, queue_offset: int, entry: QueueEntry) -> bool:
+    def _is_right(self, queue: FoundQueue, queue_offset: int, entry: QueueEntry) -> bool:
         """Say whether an entry's record is this message, or gone."""
         offset = entry.physical_offset
         if entry.size <= 0 or not 0 <= offset < self._start or entry == BLANK_ENTRY:
@@ -167,18 +198,3 @@ class QueueRecovery:
         name = (queue.topic, queue.queue_id)
         head = head_of(self._log, self._start, name, queue_offset, offset)
         return head is not None and head.size == entry.size
-
-
-def find_file_size(directory: Directory, wanted: int) -> int:
-    """Return the bytes of a queue file: those that most files have, `wanted` where none tells."""
-    sizes: Counter[int] = Counter()
-    for topic in topic_names(directory):
-        for queue_id in queue_ids(directory, topic):
-            path = f"{DIRECTORY}/{topic}/{queue_id}"
-            for name in directory.names(path)[:1]:
-                size = directory.size(f"{path}/{name}")
-                if size == wanted:
-                    return wanted
-                if size >= ENTRY_SIZE and size % ENTRY_SIZE == 0:
-                    sizes[size] += 1
-    return max(sizes, key=lambda size: (sizes[size], size)) if sizes else wanted

@@ -17,7 +17,7 @@ from mqlake.formats.file_name import check_topic_name
 from mqlake.storage.protocol import DiskUsage, OwnedDirectory
 from mqlake.store.config.config_files import read_config
 from mqlake.store.index.index_files import IndexFiles
-from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.segments import open_log
 from mqlake.store.queues.queue_files import DIRECTORY, QueueFiles, queue_ids, topic_names
 from mqlake.store.reader import StoreReader
 from mqlake.store.retention import plan as retention_plan
@@ -125,7 +125,7 @@ def plan_store(
 
 
 def _log_files(directory: OwnedDirectory) -> Iterator[LogFile]:
-    for segment in CommitLog(directory).segments:
+    for segment in open_log(directory).segments:
         size = segment.end - segment.base
         yield LogFile(segment.path, segment.base, size, directory.modified(segment.path))
 

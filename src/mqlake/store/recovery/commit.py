@@ -1,0 +1,212 @@
+"""Commit a recovery: its last stage, the only one that changes the directory.
+
+It may be cut off at any moment: the resume point stays until the end, and nothing before it is
+touched, so that the next start finds, derives and settles the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from mqlake.errors import StoreError
+from mqlake.formats.record import FAULT_REASONS
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
+from mqlake.store.dispatch.dispatcher import Dispatcher, Last
+from mqlake.store.index.owned_index import OwnedIndex
+from mqlake.store.log import cut_off
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.queues.queue_offsets import QueueOffsets
+from mqlake.store.recovery.abort_mark import mark_open
+from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
+from mqlake.store.recovery.find import Found
+from mqlake.store.recovery.log_walk import Progress
+from mqlake.store.recovery.plan import Plan
+from mqlake.store.report import CutOffReport
+from mqlake.store.settings import StoreSettings
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What follows from a log, complete up to its end and on the disk.
+
+    Attributes:
+        cut_off: what was cut off the log though it has good records, and where it is kept.
+    """
+
+    queues: OwnedQueues
+    index: OwnedIndex
+    dispatcher: Dispatcher
+    offsets: QueueOffsets
+    checkpoint: CheckpointFile
+    cut_off: tuple[CutOffReport, ...]
+
+
+class Commit:
+    """Carry out the plan of one recovery.
+
+    Args:
+        log: the directory's.
+        owned: the log once more if it may be cut, None if somebody else writes it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        found: Found,
+        directory: OwnedDirectory,
+        log: CommitLog,
+        owned: OwnedCommitLog | None,
+        settings: StoreSettings,
+        clock: Clock,
+    ) -> None:
+        self._plan, self._found, self._directory = plan, found, directory
+        self._log, self._owned = log, owned
+        self._settings, self._clock = settings, clock
+        self._checkpoint = CheckpointFile(directory, found.checkpoint)
+        self._checkpoint.checksummed = found.checksummed
+        self._checkpoint.dialect = found.dialect
+        self._queues = OwnedQueues(directory, found.queue_file_size)
+        self._index = OwnedIndex(
+            directory, clock, settings.max_hash_slot_num, settings.max_index_num
+        )
+        self._index.is_used = settings.message_index_enable
+        self._dispatcher = self._make_dispatcher()
+
+    def run(self, syncing: Future[None] | None, progress: Progress | None) -> Committed:
+        """Change what the plan says; everything is on the disk when it returns.
+
+        Args:
+            syncing: the sync of the log that runs in another thread, if one does.
+            progress: told now and then how far it is.
+
+        Raises:
+            DiskError: the disk failed, or has no room.
+        """
+        plan, queues, index = self._plan, self._queues, self._index
+        self._mark_open()
+        self._keep_index()
+        self._keep_queues()
+        self._dispatch(progress)
+        # What was dispatched from the log must not reach the disk before it.
+        if syncing is not None:
+            syncing.result()
+        self._clear_queues()
+        index.clear_behind()
+        kept_aside = self._cut_log()
+        queues.min_physical_offset = self._log.min_offset
+        queues.sync()
+        index.sync()
+        # Last: it speaks of all that was written above.
+        self._checkpoint.checksummed = plan.checksummed
+        self._checkpoint.write(reached(self._dispatcher, index))
+        offsets = QueueOffsets()
+        for queue in queues:
+            offsets.set(queue.topic, queue.queue_id, queue.end)
+        return Committed(queues, index, self._dispatcher, offsets, self._checkpoint, kept_aside)
+
+    def _make_dispatcher(self) -> Dispatcher:
+        found, point, plan = self._found, self._found.point, self._plan
+        dispatcher = Dispatcher(
+            self._log,
+            self._queues,
+            self._index if self._index.is_used else None,
+            dialect=found.dialect,
+            message_delay_level=self._settings.message_delay_level,
+            position=plan.end,
+            left_out=found.left_out,
+            across_gaps=found.crosses_gaps,
+        )
+        if point is not None:
+            time = found.checkpoint.fields.physic_msg_timestamp
+            dispatcher.last_record = Last(point.last_record, time)
+            dispatcher.last_queued = Last(point.last_queued, point.last_queued_timestamp)
+        return dispatcher
+
+    def _mark_open(self) -> None:
+        is_clean = self._found.is_clean
+        if not is_clean:
+            mark_open(self._directory)
+        if self._plan.distrusts_queues:
+            # Before the abort file is there: after a crash, queue files that are gone look as if
+            # retention had removed them.
+            self._checkpoint.distrust_queues()
+        if is_clean:
+            mark_open(self._directory)
+
+    def _keep_index(self) -> None:
+        kept = self._plan.index
+        if not self._index.is_used:
+            return
+        # The last file first: without room for its slots nothing is lost.
+        self._index.adopt(kept.names, kept.full, kept.last, kept.before, kept.full_until)
+        if kept.distrust is not None:
+            self._checkpoint.distrust_index(*kept.distrust)
+        for name in kept.removed:
+            self._index.remove(name)
+
+    def _keep_queues(self) -> None:
+        for path in sorted(self._plan.odd_files):
+            self._queues.file(path)  # gives it its size
+        for name, bases in self._plan.removed.items():
+            queue = self._queues.adopt(*name, bases, 0)
+            for base in bases:
+                queue.remove_file(base)
+        for kept in self._plan.queues:
+            self._queues.adopt(*kept.files, kept.end)
+
+    def _dispatch(self, progress: Progress | None) -> None:
+        dispatcher, done = self._dispatcher, 0
+        total = sum(stretch.end - stretch.start for stretch in self._plan.dispatch)
+        for stretch in self._plan.dispatch:
+            start, end = stretch.start, stretch.end
+            for batch in stretch.batches():
+                dispatcher.take(batch, *self._plan.index.start)
+            dispatcher.position = stretch.read_end
+            while dispatcher.position < end:
+                # The first step at a record that needs a larger window only makes that.
+                steps = (dispatcher.step(end, *self._plan.index.start) for _ in range(2))
+                if not any(steps):
+                    where = f"{self._directory.describe()}: physical offset {dispatcher.position}"
+                    raise StoreError(f"{where}: the log changed while it was recovered; try again")
+                if progress is not None:
+                    progress(total + done + dispatcher.position - start, 2 * total)
+            done += end - start
+        dispatcher.position = self._plan.end
+
+    def _clear_queues(self) -> None:
+        """Clear what is behind the end of any queue."""
+        for kept in self._plan.queues:
+            queue = self._queues.queue(kept.files.topic, kept.files.queue_id)
+            is_longer = kept.written > queue.end
+            if is_longer or len(queue.bases) > 1:
+                queue.end_at(queue.end)
+            if queue.bases and (is_longer or kept.has_more):
+                self._queues.distrust_names(queue.path)
+
+    def _cut_log(self) -> tuple[CutOffReport, ...]:
+        """Cut the log, what is good of it being kept aside; return what is kept."""
+        plan, settings = self._plan, self._settings
+        if self._owned is None:
+            return ()
+        now = self._clock.milliseconds()
+        reports = cut_off.keep(self._directory, self._log, plan.end, now)
+        for part in reports:
+            _log.warning(
+                "%s: the commit log is cut off at physical offset %d: %s;"
+                " %d good records after it are kept in %s for fileReservedTime, %d hours",
+                self._directory.describe(),
+                plan.end,
+                FAULT_REASONS[plan.fault],
+                part.records,
+                part.path,
+                settings.file_reserved_time,
+            )
+        self._owned.recover_to(plan.end, plan.dirty_from)
+        return tuple(reports)

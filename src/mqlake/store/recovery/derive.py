@@ -1,0 +1,157 @@
+"""Derive what follows from a log: the second stage of recovery, which only reads and computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mqlake.formats.consume_queue import parse_delay_levels
+from mqlake.formats.dialect import Dialect
+from mqlake.storage.protocol import Directory
+from mqlake.store.log.end import last_written_start, recovery_start
+from mqlake.store.log.record_rules import ChecksumRule, ForcedRule, RecordRule
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.steps import LogSteps
+from mqlake.store.recovery.find import Found
+from mqlake.store.recovery.log_walk import LogWalk, Progress, Walked
+from mqlake.store.recovery.queue_bytes import QueueBytes
+from mqlake.store.recovery.recovery_index import UNUSED, IndexRecovery, KeptIndex
+from mqlake.store.recovery.recovery_queues import KeptQueues, QueueRecovery
+from mqlake.store.settings import StoreSettings
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What follows from a log and from what was found beside it.
+
+    Attributes:
+        start: physical offset from which on the log was looked at.
+        walked: what is to be dispatched, and where the log ends.
+        index: what of the index stays.
+        queues: what of each queue stays.
+        is_broken: queues lack entries of records before `start`, so that `walked` and `queues` are
+            those of the whole log.
+        odd_files: paths of queue files that were read and have another size than the others.
+    """
+
+    start: int
+    walked: Walked
+    index: KeptIndex
+    queues: KeptQueues
+    is_broken: bool
+    odd_files: frozenset[str]
+
+
+def derive(
+    found: Found,
+    directory: Directory,
+    log: CommitLog,
+    settings: StoreSettings,
+    progress: Progress | None,
+    *,
+    owns_log: bool,
+) -> Facts:
+    """Return what follows from a log; nothing is changed.
+
+    Args:
+        log: the directory's.
+        progress: told now and then how far it is.
+        owns_log: as for `find`.
+
+    Raises:
+        StoreError: something cannot be read.
+    """
+    # The files of a log that was lost at the resume point go: nothing follows from them.
+    log = CommitLog(directory, ()) if found.is_log_lost else log
+    files = QueueBytes(directory, found.queue_file_size)
+    try:
+        return _Derivation(found, directory, log, settings, progress, owns_log).facts(files)
+    finally:
+        files.close()
+
+
+class _Derivation:
+    def __init__(
+        self,
+        found: Found,
+        directory: Directory,
+        log: CommitLog,
+        settings: StoreSettings,
+        progress: Progress | None,
+        owns_log: bool,
+    ) -> None:
+        self._found, self._directory, self._log = found, directory, log
+        self._settings, self._progress, self._owns_log = settings, progress, owns_log
+
+    def facts(self, files: QueueBytes) -> Facts:
+        """Return what follows from the log.
+
+        Args:
+            files: of the queues.
+        """
+        found, point = self._found, self._found.point
+        lacks_files = found.is_clean and self._lacks_files(files)
+        index = self._index()
+        start = min(self._start(files), index.start.first)
+        walked = self._walk().to_first_fault(start)
+        kept = point.position if point else start
+        judged = QueueRecovery(files, self._log, start, kept).kept(found.queues, walked.firsts)
+        lacks_ends = point is not None and judged.ends < point.queue_ends
+        is_broken = lacks_files or judged.is_broken or lacks_ends
+        if is_broken:
+            walked = self._walk().across_faults(walked.end, walked.fault)
+            queues = tuple(queue.files for queue in judged.queues)
+            judge = QueueRecovery(files, self._log, self._log.min_offset)
+            judged = judge.kept(queues, walked.firsts)
+        return Facts(start, walked, index, judged, is_broken, frozenset(files.odd))
+
+    def _lacks_files(self, files: QueueBytes) -> bool:
+        """Say whether queues of a store that stopped cleanly have less than at the checkpoint.
+
+        After a crash, retention may have removed their first files since. Files whose removal is
+        not on the disk yet may come back with a power cut, so their last ones are missed here too.
+        """
+        point, queues = self._found.point, self._found.queues
+        if point is None:
+            return False
+        if sum(queue.first for queue in queues) > point.queue_starts:
+            return True
+        return sum(files.written_end(queue) for queue in queues) < point.queue_ends
+
+    def _start(self, files: QueueBytes) -> int:
+        """Return where a record starts before which everything is in the queues."""
+        found = self._found
+        if found.point is not None:
+            return found.point.position
+        if not found.is_clean:
+            return recovery_start(self._log, found.checkpoint.fields, found.dialect)
+        # The greatest physical offset that the last entry of a queue rightly names.
+        judge = QueueRecovery(files, self._log, self._log.limit)
+        offsets = (judge.last_offset(judge.mend(queue)[0]) for queue in found.queues)
+        newest = max((offset for offset in offsets if offset is not None), default=None)
+        return last_written_start(self._log) if newest is None else newest
+
+    def _index(self) -> KeptIndex:
+        found = self._found
+        if not self._settings.message_index_enable:
+            return UNUSED
+        index = IndexRecovery(self._directory, found.index_names, self._log.min_offset)
+        return index.kept(found.point, found.checkpoint.fields, is_clean=found.is_clean)
+
+    def _walk(self) -> LogWalk:
+        found, settings = self._found, self._settings
+        steps = LogSteps(
+            self._log,
+            parse_delay_levels(settings.message_delay_level),
+            index_tags=found.dialect is Dialect.V5_5,
+            across_gaps=found.crosses_gaps,
+            rule=self._rule(),
+            is_arriving=not self._owns_log,
+        )
+        return LogWalk(self._log, steps, found.left_out, self._progress)
+
+    def _rule(self) -> RecordRule | None:
+        """Return what is asked of records beyond RocketMQ's check."""
+        if self._settings.force_verify_prop_crc:
+            return ForcedRule()
+        part = self._found.checksummed
+        return None if part is None else ChecksumRule(part)

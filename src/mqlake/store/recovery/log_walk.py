@@ -1,0 +1,204 @@
+"""Walk the log to its end: which stretches have records, and where each queue goes on in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import numpy as np
+
+from mqlake.dispatch.batch import Batch, Longs
+from mqlake.dispatch.columns import RECORD, KeyColumns, RecordColumns
+from mqlake.dispatch.queue_table import QueueTable
+from mqlake.formats.record import Fault
+from mqlake.store.log.scan import Queue, search
+from mqlake.store.log.segments import CommitLog
+from mqlake.store.log.steps import LogSteps, Step
+
+Progress = Callable[[int, int], None]
+"""Told how far recovery is: bytes of the log that it has looked at or dispatched, and all those."""
+
+
+_MOST_KEPT = 128 << 20
+"""Bytes of records and keys that a walk keeps, so that dispatch need not read the log again: those
+of 2 GiB of messages of 1 KiB."""
+
+_LONG = 8 << 20
+"""Bytes of log that are worth a thread."""
+
+_WORDS = (RECORD.fields["queue"][1] + 4) // 8 if RECORD.fields else 0
+"""Words of 8 bytes that a row begins with, and that dispatch reads: up to the column `queue`."""
+
+_NO_BYTES = np.zeros(0, np.uint8)
+
+
+class KeptRecords(NamedTuple):
+    """The records of one step, as dispatch needs them.
+
+    Attributes:
+        words: i8[n, _WORDS], what the rows of RECORD begin with.
+        keys: KEY[m], of those records.
+        table: the queues by their numbers.
+    """
+
+    words: Longs
+    keys: KeyColumns
+    table: QueueTable
+
+
+class Stretch(NamedTuple):
+    """A part of the log in which good records follow each other.
+
+    Attributes:
+        start, end: the physical offsets between which they are.
+        kept: the first of them.
+        read_end: physical offset where the others are to be read.
+    """
+
+    start: int
+    end: int
+    kept: tuple[KeptRecords, ...]
+    read_end: int
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the records that were kept; each batch overwrites the one before."""
+        rows = np.zeros(max((len(part.words) for part in self.kept), default=0), RECORD)
+        for part in self.kept:
+            records = rows[: len(part.words)]
+            _words(records)[:] = part.words
+            yield Batch(_NO_BYTES, 0, records, part.keys, part.table)
+
+
+class Walked(NamedTuple):
+    """What a walk met.
+
+    Attributes:
+        stretches: those with records, ascending.
+        end: physical offset where the walk ended.
+        fault: what is there instead of a record.
+        firsts: the queue offset of each queue's first record.
+    """
+
+    stretches: tuple[Stretch, ...]
+    end: int
+    fault: Fault
+    firsts: dict[Queue, int]
+
+
+class LogWalk:
+    """Walk a log whose bytes may be anything. Each walk is one object.
+
+    Args:
+        steps: reads the log.
+        left_out: topics whose queues are not written.
+        progress: told now and then how far it is.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        steps: LogSteps,
+        left_out: frozenset[str],
+        progress: Progress | None = None,
+    ) -> None:
+        self._log, self._steps, self._left_out, self._progress = log, steps, left_out, progress
+        self._firsts: dict[Queue, int] = {}
+        self._room = _MOST_KEPT
+        # By the queue's number in the table of `steps`.
+        self._has_first = np.zeros(0, np.bool_)
+
+    def to_first_fault(self, start: int) -> Walked:
+        """Walk from where a record starts to the first place that is no good record.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        stretch, fault = self._walk(start, self._log.limit)
+        stretches = (stretch,) if stretch.end > start else ()
+        return Walked(stretches, stretch.end, fault, self._firsts)
+
+    def across_faults(self, end: int, fault: Fault) -> Walked:
+        """Walk the whole log up to its end, behind damage and missing files too.
+
+        Args:
+            end: physical offset where the log ends.
+            fault: what is there.
+
+        Raises:
+            StoreError: the log cannot be read.
+        """
+        stretches: list[Stretch] = []
+        start = self._log.min_offset
+        while start < end:
+            stretch, _ = self._walk(start, end)
+            if (stop := stretch.end) > start:
+                stretches.append(stretch)
+            segment = self._log.segment_at(stop)
+            if segment is not None:
+                start = search(self._log, segment, stop + 1, min(segment.end, end))
+            else:
+                # A file is missing, or shorter than it was: the log goes on with the next one.
+                bases = (each.base for each in self._log.segments if each.base > stop)
+                start = next(bases, end)
+        return Walked(tuple(stretches), end, fault, self._firsts)
+
+    def _walk(self, start: int, limit: int) -> tuple[Stretch, Fault]:
+        at = read_end = start
+        fault, kept = Fault.GOOD, list[KeptRecords]()
+        for step in self._read(start, limit):
+            is_kept = self._room > 0
+            if step.batch is not None:
+                self._note_firsts(step.batch)
+                if is_kept:
+                    kept.append(self._keep(step.batch))
+            at, fault = step.end, step.fault
+            read_end = at if is_kept else read_end
+            if fault is Fault.GOOD and self._progress is not None:
+                self._progress(at - start, 2 * (limit - start))
+        return Stretch(start, at, tuple(kept), read_end), fault or Fault.SHORT
+
+    def _read(self, start: int, limit: int) -> Iterator[Step]:
+        """Yield the steps from where a record starts to the first fault, at most to `limit`.
+
+        Of a long log, each is read and checked while the one before it is used.
+        """
+        if start >= limit:
+            return
+        step = self._step(start, limit)
+        with ThreadPoolExecutor(1) if limit - step.end > _LONG else nullcontext() as beside:
+            while step.fault is Fault.GOOD and step.end < limit:
+                ahead = beside and beside.submit(self._step, step.end, limit)
+                yield step
+                step = ahead.result() if ahead else self._step(step.end, limit)
+        yield step
+
+    def _step(self, start: int, limit: int) -> Step:
+        return self._steps.step(start, limit, check=True)
+
+    def _keep(self, batch: Batch) -> KeptRecords:
+        words, keys = _words(batch.records).copy(), batch.keys.copy()
+        self._room -= words.nbytes + keys.nbytes
+        return KeptRecords(words, keys, batch.table)
+
+    def _note_firsts(self, batch: Batch) -> None:
+        table, records = batch.table, batch.records
+        if len(table) > len(self._has_first):
+            self._has_first = np.pad(self._has_first, (0, len(table) - len(self._has_first)))
+        elif self._has_first.all():
+            return
+        numbers = records["queue"]
+        rows = np.flatnonzero((numbers >= 0) & ~self._has_first[numbers])
+        found, firsts = np.unique(numbers[rows], return_index=True)
+        self._has_first[found] = True
+        offsets = records["queue_offset"][rows[firsts]]
+        for number, offset in zip(found.tolist(), offsets.tolist(), strict=True):
+            topic, queue_id = table[number]
+            if (name := topic.decode()) not in self._left_out:
+                self._firsts[name, queue_id] = offset
+
+
+def _words(records: RecordColumns) -> Longs:
+    """Return what rows begin with, as far as dispatch reads them; not copied."""
+    return records.view(np.int64).reshape(len(records), -1)[:, :_WORDS]
