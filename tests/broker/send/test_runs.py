@@ -62,7 +62,7 @@ def told(answer: Command) -> tuple[Any, ...]:
     fields = dict(answer.fields)
     remark = re.sub(r"127.0.0.1:\d+", "address", answer.remark or "")
     if "recallHandle" in fields:
-        fields["recallHandle"] = ""  # it has the time of delivery, which depends on that of the send
+        fields["recallHandle"] = ""  # it has the time of delivery: another one with each run
     return answer.code, remark, fields.pop("msgId", "")[-16:], fields
 
 
