@@ -166,3 +166,16 @@ def test_records_that_a_walk_did_not_keep_are_read_again(
 
     assert open_store(killed, SMALL).report.records == 100
     assert require_whole(killed, SMALL) == 300
+
+
+def test_a_checkpoint_that_distrusts_the_index_still_distrusts_the_queues(killed: Path) -> None:
+    directory = LiveParts(killed, SMALL).directory
+    checkpoint = CheckpointFile.open(directory)
+    checkpoint.distrust_queues()
+    distrusted = CheckpointFile.open(directory).resume
+    assert distrusted is not None
+    checkpoint.distrust_index(0, 0)
+    found = CheckpointFile.open(directory).resume
+    assert found is not None
+    assert found.queue_ends == distrusted.queue_ends
+    assert found.index_slots != distrusted.index_slots

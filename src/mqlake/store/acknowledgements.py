@@ -98,6 +98,7 @@ class Acknowledgements:
                 await asyncio.sleep(0)
                 await self._sync()
                 self.release()
+            self.release()  # another sync may have been enough for all of them
         except BaseException as error:
             self.release(f"the sync ended: {type(error).__name__}: {error}")
             if not isinstance(error, Exception):

@@ -373,6 +373,7 @@ class MessageStore(Answers):
             self._tick_now()
             while (job := self.core.services.due()) is not None:
                 await self._run(job)
+                self._acknowledgements.release()
             self._acknowledgements.release()
 
     def _served(self, task: asyncio.Task[None]) -> None:

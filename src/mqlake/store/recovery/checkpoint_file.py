@@ -150,8 +150,8 @@ class CheckpointFile:
             DiskError: the disk failed.
         """
         if self.resume is not None:
-            point = self.resume._replace(queue_ends=_MORE_THAN_ANY)
-            self._write(self.found, point, self.checksummed)
+            self.resume = self.resume._replace(queue_ends=_MORE_THAN_ANY)
+            self._write(self.found, self.resume, self.checksummed)
 
     def distrust_index(self, until: int, first: int) -> None:
         """Let the next start, RocketMQ's too, make again what comes behind in the index.
