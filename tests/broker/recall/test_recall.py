@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.errors import DiskError
 from mqlake.formats.properties import DELIVER_MS, UNIQ_KEY, encode_pairs
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command
@@ -77,6 +78,20 @@ def test_only_messages_that_wait_have_a_handle(tmp_path: Path) -> None:
             other = await broker.send(to(TOPIC, properties=named))
             assert handle_of(other) is None
             assert other.code == ResponseCode.SUCCESS
+
+    asyncio.run(run())
+
+
+def test_a_message_that_cannot_be_read_back_is_answered_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise DiskError("commitlog/0: Input/output error")
+
+    async def run() -> None:
+        async with running(tmp_path, **SETTINGS) as broker:
+            monkeypatch.setattr(broker.parts.store.reads, "record_at", fail)
+            assert handle_of(await send_later(broker, b"later", KEY, 60_000)) is None
 
     asyncio.run(run())
 

@@ -15,6 +15,7 @@ from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.topics import any_queue
+from mqlake.errors import MqlakeError
 from mqlake.formats import sys_flag
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.own_properties import LONGEST_SENT, TIMER_OUT_MS
@@ -243,7 +244,12 @@ class SendMessages:
 
     def _recall_handle(self, result: PutResult) -> str | None:
         """Return what takes a message back that waits for its time, None for any other."""
-        record = self._store.reads.record_at(result.physical_offset) if result.count else None
+        try:
+            record = self._store.reads.record_at(result.physical_offset) if result.count else None
+        except MqlakeError as error:
+            # It is stored, so it is answered, and so are those that came with it.
+            _log.error("no recall handle for a message: %s", error)
+            return None
         if record is None or record.topic != TIMER_TOPIC:
             return None
         pairs = record.properties
