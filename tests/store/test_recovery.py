@@ -24,7 +24,7 @@ from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.recovery import recovery
 from mqlake.store.recovery.abort_mark import mark_closed, mark_open
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
-from mqlake.store.recovery.recovery import Recovered, recover
+from mqlake.store.recovery.recovery import recover
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
@@ -39,48 +39,15 @@ from tests.jobs.model import (
 )
 from tests.store.live_parts import LiveParts
 from tests.store.record_crcs import without_crc
-
-GOLDEN = StoreSettings(max_hash_slot_num=1000, max_index_num=4000)
-SMALL = StoreSettings(
-    mapped_file_size_commit_log=1 << 14,
-    mapped_file_size_consume_queue=400,
-    max_hash_slot_num=11,
-    max_index_num=50,
+from tests.store.recovering import (
+    FIRST,
+    SMALL,
+    contents,
+    leave_killed,
+    messages,
+    open_store,
+    require_whole,
 )
-
-
-def open_store(path: Path, settings: StoreSettings = GOLDEN) -> Recovered:
-    return recover(LocalOwnedDirectory(path), settings, ManualClock(1_800_000_000_000))
-
-
-def contents(path: Path) -> dict[str, bytes]:
-    return {
-        str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()
-    }
-
-
-def messages(count: int, seed: int = 0) -> list[Message]:
-    dice = random.Random(seed)
-    return [
-        Message(
-            f"Topic{dice.randrange(4)}",
-            dice.randbytes(dice.randrange(200)),
-            tags=dice.choice((None, "red", "blue")),
-            keys=[f"{seed}-{number}"] * dice.randrange(3),
-            queue_id=dice.randrange(3),
-        )
-        for number in range(count)
-    ]
-
-
-def require_whole(path: Path, settings: StoreSettings, dialect: Dialect = Dialect.V5_5) -> int:
-    """Check that queues and index are what their log makes them; return the number of records."""
-    records = list(read_log(path))
-    assert queue_files(records, settings.mapped_file_size_consume_queue) == read_queue_files(path)
-    indexes = index_files(records, settings.max_hash_slot_num, settings.max_index_num, dialect)
-    assert indexes == read_index_files(path)
-    return len(records)
-
 
 # Stores of RocketMQ
 
@@ -173,13 +140,7 @@ def test_queue_files_keep_the_size_that_they_have(tmp_path: Path) -> None:
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
     """A store with a checkpoint, records behind it, and a process that died."""
-    parts = LiveParts(tmp_path, SMALL)
-    parts.put_many(messages(200))
-    parts.log.sync()
-    parts.queues.sync()
-    parts.index.sync()
-    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
-    parts.put_many(messages(100, seed=1))
+    leave_killed(tmp_path)
     return tmp_path
 
 
@@ -263,7 +224,6 @@ LOST = [
     "consumequeue/Topic1/2",
     f"consumequeue/Topic0/1/{400:020d}",
 ]
-FIRST = f"consumequeue/Topic0/1/{0:020d}"
 
 
 @pytest.mark.parametrize(

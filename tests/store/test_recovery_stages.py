@@ -22,26 +22,28 @@ from mqlake.store.log.segments import CommitLog, Segment, open_log
 from mqlake.store.queues.owned_queues import OwnedQueues
 from mqlake.store.reader import StoreReader
 from mqlake.store.recovery import log_walk
-from mqlake.store.recovery.checkpoint_file import CheckpointFile, FoundCheckpoint, reached
+from mqlake.store.recovery.checkpoint_file import CheckpointFile, FoundCheckpoint
 from mqlake.store.recovery.derive import derive
 from mqlake.store.recovery.find import find
 from mqlake.store.recovery.plan import Plan, settle
 from tests.crash.clock import ManualClock
 from tests.jobs.model import read_log
 from tests.store.live_parts import LiveParts
-from tests.store.test_recovery import FIRST, SMALL, contents, messages, open_store, require_whole
+from tests.store.recovering import (
+    FIRST,
+    SMALL,
+    contents,
+    leave_killed,
+    messages,
+    open_store,
+    require_whole,
+)
 
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
     """A store of 300 messages whose checkpoint covers 200, and whose process died."""
-    parts = LiveParts(tmp_path, SMALL)
-    parts.put_many(messages(200))
-    parts.log.sync()
-    parts.queues.sync()
-    parts.index.sync()
-    CheckpointFile.open(parts.directory).write(reached(parts.dispatcher, parts.index))
-    parts.put_many(messages(100, seed=1))
+    leave_killed(tmp_path)
     return tmp_path
 
 
