@@ -15,6 +15,8 @@ from mqlake.errors import DiskError, StoreError
 from mqlake.store import BlockingMessageStore, Message, MessageStore, PutError, PutStatus
 from mqlake.store.config.config_file import ConfigWrite
 from mqlake.store.delivery.transactions import EndStatus
+from mqlake.store.dispatch.dispatcher import Dispatcher
+from mqlake.store.owned_store import OwnedStore
 
 SMALL = {
     "mappedFileSizeCommitLog": 1 << 16,
@@ -259,6 +261,47 @@ def test_closing_waits_for_what_is_being_written(
 
     asyncio.run(run())
     assert order == ["begin", "end"] * (len(order) // 2)
+
+
+def test_nothing_is_put_nor_dispatched_while_another_thread_closes_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_free, is_closing, threads = threading.Event(), threading.Event(), set[int]()
+    stop, dispatch = OwnedStore._stop, Dispatcher.run
+
+    def slow(core: OwnedStore) -> None:
+        is_closing.set()
+        is_free.wait()
+        threads.clear()
+        stop(core)
+
+    def noted(*arguments: Any) -> None:
+        threads.add(threading.get_ident())
+        dispatch(*arguments)
+
+    async def run() -> PutStatus:
+        store = await MessageStore.open(tmp_path, SMALL).__aenter__()
+        await store.put(Message("Topic", b"before"))
+        monkeypatch.setattr(OwnedStore, "_stop", slow)
+        monkeypatch.setattr(Dispatcher, "run", noted)
+        closing = asyncio.create_task(store.close())
+        await asyncio.to_thread(is_closing.wait)
+        with pytest.raises(PutError) as refused:
+            await store.put(Message("Topic", b"late"))
+        store.append_many([Message("Topic", b"later")])
+        threads.clear()
+        await asyncio.sleep(0.05)
+        assert store.core.tick()
+        assert not threads
+        is_free.set()
+        await closing
+        assert threads
+        assert threading.get_ident() not in threads
+        return refused.value.result.status
+
+    assert asyncio.run(run()) is PutStatus.SERVICE_NOT_AVAILABLE
+    with BlockingMessageStore.open(tmp_path, SMALL) as store:
+        assert store.queue("Topic", 0).max_offset == 1
 
 
 def test_a_tail_follows_until_the_store_is_closed(tmp_path: Path) -> None:

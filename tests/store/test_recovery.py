@@ -256,9 +256,7 @@ def test_a_queue_file_that_was_lost_between_others(stopped: Path) -> None:
 def test_a_queue_file_that_was_lost_between_others_after_rocketmq_stopped(stopped: Path) -> None:
     with BlockingMessageStore.open(stopped, SMALL) as store:
         store.put_many(messages(600, seed=1))
-    data = bytearray((stopped / "checkpoint").read_bytes())
-    data[7] ^= 1  # RocketMQ has written it since: there is no resume point
-    (stopped / "checkpoint").write_bytes(data)
+    _let_rocketmq_write_the_checkpoint(stopped)
     (stopped / f"consumequeue/Topic0/1/{400:020d}").unlink()
 
     found = open_store(stopped, SMALL)
@@ -282,14 +280,22 @@ def test_a_queue_file_that_was_lost_between_others_after_a_crash(stopped: Path) 
 _QUEUE = "consumequeue/Topic0/1"
 
 
+def _let_rocketmq_write_the_checkpoint(path: Path) -> None:
+    """Change a field behind which there is a resume point: that does not hold any more."""
+    data = bytearray((path / "checkpoint").read_bytes())
+    data[7] ^= 1
+    (path / "checkpoint").write_bytes(data)
+
+
 @pytest.mark.parametrize(
-    ("lost", "returning", "is_clean"),
+    ("lost", "returning", "is_clean", "has_point"),
     [
-        (slice(0, 1), (), True),  # after a crash, retention may have removed it
-        (slice(0, 2), (), True),
-        (slice(1, 2), (), True),
-        (slice(1, 2), (), False),
-        (slice(0, None), (-1,), True),  # a power cut takes the removal of the last one back
+        (slice(0, 1), (), True, True),  # after a crash, retention may have removed it
+        (slice(0, 2), (), True, True),
+        (slice(1, 2), (), True, True),
+        (slice(1, 2), (), False, True),
+        (slice(1, 2), (), True, False),
+        (slice(0, None), (-1,), True, True),  # a power cut takes the removal of the last one back
     ],
 )
 @pytest.mark.parametrize("steps", range(8))
@@ -298,6 +304,7 @@ def test_queue_files_that_were_lost_before_a_start_that_is_killed_soon(
     lost: slice,
     returning: tuple[int, ...],
     is_clean: bool,
+    has_point: bool,
     stopped: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -305,6 +312,8 @@ def test_queue_files_that_were_lost_before_a_start_that_is_killed_soon(
         store.put_many(messages(600, seed=1))
     if not is_clean:
         open_store(stopped, SMALL).queues.close()
+    if not has_point:
+        _let_rocketmq_write_the_checkpoint(stopped)
     gone = [(file, file.read_bytes()) for file in sorted((stopped / _QUEUE).iterdir())[lost]]
     for file, _ in gone:
         file.unlink()

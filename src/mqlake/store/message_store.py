@@ -147,6 +147,8 @@ class MessageStore(Answers):
         self._closing.set()
         # Not cut off: the job that it may wait for writes files that closing writes too.
         await asyncio.gather(self._serving, return_exceptions=True)
+        # From here on this loop must not touch what another thread closes.
+        self.core.shut_down()
         await self._acknowledgements.finish()
         if self._tick_timer is not None:
             self._tick_timer.cancel()

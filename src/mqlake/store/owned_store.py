@@ -141,6 +141,7 @@ class OwnedStore:
         self._dispatch_failure: StoreError | None = None
         self.dispatch_failures = 0
         self.not_writable: str | None = None
+        self._is_shut_down = False
         self._last_flush = self._last_checkpoint = clock.monotonic()
         self.last_tick = clock.milliseconds()
         self._entries_in_checkpoint = self.dispatcher.entries
@@ -268,7 +269,8 @@ class OwnedStore:
     def tick(self, seconds: float = inf) -> bool:
         """Dispatch everything that is confirmed; return whether that is done, or failed.
 
-        If it fails, the store takes no messages until a later tick succeeds.
+        If it fails, the store takes no messages until a later tick succeeds. Once the store is
+        shut down, it is left to `close`, which another thread may be running.
 
         Args:
             seconds: after which the rest is left to the next tick.
@@ -277,6 +279,9 @@ class OwnedStore:
             StoreError: this process is a child, forked since the store was opened.
         """
         self.fork_guard.check()
+        return self._is_shut_down or self._dispatch(seconds)
+
+    def _dispatch(self, seconds: float = inf) -> bool:
         self.last_tick = self.clock.milliseconds()
         is_over = True
         try:
@@ -338,7 +343,7 @@ class OwnedStore:
             DiskError: the disk refused something; the same call may succeed later.
         """
         self._complete(self.log.unsynced())
-        self.tick()
+        self._dispatch()
 
     def checkpoint(self) -> None:
         """Return once all files, and a checkpoint that says so, are on the disk.
@@ -470,6 +475,11 @@ class OwnedStore:
             return None
         return self._pending_checkpoint()
 
+    def shut_down(self) -> None:
+        """Take no more messages: the store is about to be closed."""
+        self._is_shut_down = True
+        self._appender.shut_down()
+
     def close(self) -> None:
         """Stop cleanly: everything dispatched and on the disk, the directory let go of.
 
@@ -478,7 +488,7 @@ class OwnedStore:
                 a child, forked since the store was opened: the directory stays the parent's.
         """
         self.fork_guard.check()
-        self._appender.shut_down()
+        self.shut_down()
         self.reads.arrivals.close()
         with self._held:
             try:
@@ -511,7 +521,7 @@ class OwnedStore:
     def abandon(self) -> None:
         """Let go of the directory as it is; the next start recovers."""
         self.fork_guard.check()
-        self._appender.shut_down()
+        self.shut_down()
         self.reads.arrivals.close()
         with self._held:
             self._close_files()

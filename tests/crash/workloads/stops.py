@@ -158,6 +158,17 @@ def rocketmq_stopped(s: Session) -> None:
     _start_and_die(s)
 
 
+@workload(mapped_file_size_consume_queue=40)
+def rocketmq_lost_queue_file(s: Session) -> None:
+    """A file in the middle of a queue is gone, and no resume point tells how far queues were."""
+    for number in range(12):
+        s.put(queue_id=number % 2)
+    s.stop()
+    s.lose(f"consumequeue/orders/0/{40:020d}")
+    s.hand_over()
+    _start_and_die(s)
+
+
 @workload(max_hash_slot_num=8)
 def rocketmq_lost_index(s: Session) -> None:
     _stop_with_index(s)

@@ -12,6 +12,7 @@ from mqlake.errors import FormatError
 from mqlake.formats import checkpoint
 from mqlake.formats.checkpoint import Checkpoint, Checksummed, ResumePoint
 from mqlake.formats.dialect import Dialect
+from mqlake.formats.index_file import IndexHeader
 from mqlake.storage.durable import create_file
 from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
@@ -20,6 +21,11 @@ from mqlake.store.index.owned_index import NOT_INDEXED, IndexState, OwnedIndex
 from mqlake.store.snapshot import CHECKPOINT_NAME
 
 _MORE_THAN_ANY = (1 << 63) - 1
+
+_NOWHERE = ResumePoint(
+    Dialect.V5_5, -1, -1, -1, 0, 0, NOT_INDEXED, IndexHeader(0, 0, 0, 0, 0, 1), 0, 0, 0, 0
+)
+"""What stands for the resume point of a store that has none, and no queues to be believed."""
 
 
 class Reached(NamedTuple):
@@ -50,7 +56,8 @@ class FoundCheckpoint(NamedTuple):
     Attributes:
         data: what is in the file, b"" if nothing of it can be believed.
         fields: what RocketMQ goes by, all zero if there is none.
-        resume: mqlake's resume point, None if there is none that holds.
+        resume: mqlake's resume point, None if there is none that holds; its position is -1 where it
+            only says that no queue is to be believed.
         checksummed: where records have checksums, None if nowhere.
     """
 
@@ -58,6 +65,11 @@ class FoundCheckpoint(NamedTuple):
     fields: Checkpoint = Checkpoint()
     resume: ResumePoint | None = None
     checksummed: Checksummed | None = None
+
+    @property
+    def distrusts_queues(self) -> bool:
+        """Whether a start that derived all queues again was cut off, so that none may be whole."""
+        return self.resume is not None and self.resume.queue_ends == _MORE_THAN_ANY
 
 
 def find_checkpoint(directory: Directory) -> FoundCheckpoint:
@@ -144,14 +156,14 @@ class CheckpointFile:
     def distrust_queues(self) -> None:
         """Let the next start derive all queues again, whatever it finds of them.
 
-        Returns once that is on the disk. Does nothing where there is no resume point.
+        Returns once that is on the disk.
 
         Raises:
             DiskError: the disk failed.
         """
-        if self.resume is not None:
-            self.resume = self.resume._replace(queue_ends=_MORE_THAN_ANY)
-            self._write(self.found, self.resume, self.checksummed)
+        resume = self.resume or _NOWHERE._replace(dialect=self.dialect)
+        self.resume = resume._replace(queue_ends=_MORE_THAN_ANY)
+        self._write(self.found, self.resume, self.checksummed)
 
     def distrust_index(self, until: int, first: int) -> None:
         """Let the next start, RocketMQ's too, make again what comes behind in the index.

@@ -96,7 +96,8 @@ class _Derivation:
         kept = point.position if point else start
         judged = QueueRecovery(files, self._log, start, kept).kept(found.queues, walked.firsts)
         lacks_ends = point is not None and judged.ends < point.queue_ends
-        is_broken = lacks_files or judged.is_broken or lacks_ends
+        is_distrusted = found.checkpoint.distrusts_queues
+        is_broken = is_distrusted or lacks_files or judged.is_broken or lacks_ends
         if is_broken:
             walked = self._walk().across_faults(walked.end, walked.fault)
             queues = tuple(queue.files for queue in judged.queues)

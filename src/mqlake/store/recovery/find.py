@@ -79,7 +79,7 @@ def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_
     if point is not None and not _reaches(log, point):
         # The disk may have kept later files all the same. Retention removes no file that a
         # checkpoint has not left behind.
-        is_log_lost = owns_log and not is_clean and point.position < log.min_offset
+        is_log_lost = owns_log and not is_clean and 0 <= point.position < log.min_offset
         point = point if is_log_lost else None
     # Without a point it is not the log that was open here.
     checksummed = checkpoint.checksummed if owns_log and point is not None else None
