@@ -6,6 +6,7 @@ Upstream: `MQClientAPIImpl`, `MQClientInstance`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Self
 
 from mqlake.errors import MqlakeError
@@ -17,6 +18,7 @@ from mqlake.protocol.header import Header
 from mqlake.protocol.headers.namesrv import GetRouteInfoHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.route import Handler
 
 _log = logging.getLogger(__name__)
 
@@ -41,14 +43,15 @@ class Cluster:
 
     Args:
         name_servers: "host:port", several separated by `;`.
+        handlers: serve what brokers ask of this client, by request code.
 
     Attributes:
         client: the connections.
     """
 
-    def __init__(self, name_servers: str) -> None:
+    def __init__(self, name_servers: str, handlers: Mapping[int, Handler] | None = None) -> None:
         self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
-        self.client = RemotingClient()
+        self.client = RemotingClient(handlers)
 
     async def __aenter__(self) -> Self:
         return self

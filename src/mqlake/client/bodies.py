@@ -1,0 +1,96 @@
+"""Compressed bodies (upstream: `Compressor`, `CompressionType`)."""
+
+from __future__ import annotations
+
+import zlib
+from types import ModuleType
+from typing import Literal
+
+from mqlake.errors import FormatError
+from mqlake.formats.sys_flag import (
+    COMPRESSED,
+    COMPRESSION_LZ4,
+    COMPRESSION_ZLIB,
+    COMPRESSION_ZSTD,
+    compression,
+)
+
+Codec = Literal["zlib", "lz4", "zstd"]
+
+MAX_BODY = 64 * 1024 * 1024
+"""Longest body in bytes that is decompressed."""
+
+_FLAGS: dict[str, int] = {
+    "zlib": COMPRESSED | COMPRESSION_ZLIB,
+    "lz4": COMPRESSED | COMPRESSION_LZ4,
+    "zstd": COMPRESSED | COMPRESSION_ZSTD,
+}
+_FIRST_ROOM = 64 * 1024
+
+
+def compress(body: bytes, codec: Codec, level: int) -> tuple[bytes, int]:
+    """Return a body compressed, and the bits of the system flag that say so.
+
+    Raises:
+        FormatError: the package of the codec is missing.
+    """
+    if codec == "zlib":
+        return zlib.compress(body, level), _FLAGS[codec]
+    module = _cramjam(codec)
+    if codec == "lz4":
+        return bytes(module.lz4.compress(body)), _FLAGS[codec]
+    return bytes(module.zstd.compress(body, level)), _FLAGS[codec]
+
+
+def decompress(body: bytes, sys_flag: int, longest: int = MAX_BODY) -> bytes:
+    """Return a body as its producer gave it.
+
+    Args:
+        longest: bytes that it may have.
+
+    Raises:
+        FormatError: it is not what the flag says, is too long, or the codec is missing.
+    """
+    codec = compression(sys_flag)
+    if codec is None:
+        return body
+    if codec == "zlib":
+        return _inflate(body, longest)
+    if codec not in ("lz4", "zstd"):
+        raise FormatError("the body is compressed in a way that is not known here")
+    return _expand(getattr(_cramjam(codec), codec), body, longest)
+
+
+def _inflate(body: bytes, longest: int) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(body, longest + 1)
+    except zlib.error as error:
+        raise FormatError(f"the body is no zlib: {error}") from None
+    if len(data) > longest:
+        raise FormatError(f"the body has more than {longest} bytes")
+    if not inflater.eof:
+        raise FormatError("the body is cut off")
+    return data
+
+
+def _expand(module: ModuleType, body: bytes, longest: int) -> bytes:
+    """Decompress into room that grows: a frame need not say how long it is, and may lie."""
+    room = min(longest, max(_FIRST_ROOM, 4 * len(body)))
+    while True:
+        output = bytearray(room)
+        try:
+            size: int = module.decompress_into(body, output)
+            return bytes(memoryview(output)[:size])
+        except Exception as error:  # cramjam.DecompressionError, whose kinds are all alike
+            if room >= longest:
+                raise FormatError(f"the body cannot be decompressed: {error}") from None
+        room = min(longest, 4 * room)
+
+
+def _cramjam(codec: str) -> ModuleType:
+    try:
+        import cramjam
+    except ImportError:
+        raise FormatError(f"{codec} needs a package: pip install 'mqlake[codecs]'") from None
+    return cramjam

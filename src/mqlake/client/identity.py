@@ -1,0 +1,36 @@
+"""Who a client is (upstream: `ClientConfig.buildMQClientId`, `NetworkUtil.getLocalAddress`)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+DEFAULT_INSTANCE = "DEFAULT"
+
+
+def client_id(instance: str, unit: str | None = None, *, is_stable: bool = False) -> str:
+    """Return the name under which brokers know a client: `address@instance[@unit]`.
+
+    Args:
+        instance: DEFAULT_INSTANCE for one that no other process has.
+        is_stable: the default instance keeps its name: a broadcasting consumer finds its offsets
+            under it after a restart.
+    """
+    if instance == DEFAULT_INSTANCE and not is_stable:
+        instance = f"{os.getpid()}#{time.monotonic_ns()}"
+    parts = [local_address(), instance]
+    if unit:
+        parts.append(unit)
+    return "@".join(parts)
+
+
+def local_address() -> str:
+    """Return an address of this machine by which others may know it; 127.0.0.1 if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the system only chooses the interface.
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

@@ -1,0 +1,296 @@
+"""What the producers and consumers of one process share (upstream: `MQClientInstance`).
+
+One `ClientInstance` for each client id: its connections, routes and heartbeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from mqlake.client.cluster import MASTER, Cluster
+from mqlake.client.errors import ClientError
+from mqlake.client.identity import DEFAULT_INSTANCE, client_id
+from mqlake.client.message import ReceivedMessage
+from mqlake.client.received import decode_messages
+from mqlake.client.routes import Routes
+from mqlake.client.timers import Timer
+from mqlake.errors import MqlakeError
+from mqlake.formats.properties import PGROUP
+from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
+from mqlake.protocol.headers.transactions import CheckTransactionHeader
+from mqlake.protocol.unique_keys import UniqueKeys
+from mqlake.remoting.connection import Peer
+from mqlake.storage.clock import SystemClock
+
+ROUTE_INTERVAL = HEARTBEAT_INTERVAL = 30.0
+"""Seconds."""
+_TIMEOUT = 3.0
+
+_log = logging.getLogger(__name__)
+
+
+class ProducerMember(Protocol):
+    """A producer, as its instance sees it."""
+
+    @property
+    def group(self) -> str:
+        """Its producer group."""
+        ...
+
+    @property
+    def topics(self) -> Iterable[str]:
+        """Topics that it has sent to."""
+        ...
+
+    def check(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
+        """Find out what has become of a half message, and tell the broker at an address."""
+        ...
+
+    def take_reply(self, reply: Command) -> bool:
+        """Take a reply (PUSH_REPLY_MESSAGE_TO_CLIENT); return whether somebody waits for it."""
+        ...
+
+
+class ConsumerMember(Protocol):
+    """A consumer, as its instance sees it."""
+
+    @property
+    def group(self) -> str:
+        """Its consumer group."""
+        ...
+
+    @property
+    def topics(self) -> Iterable[str]:
+        """Topics that it is subscribed to."""
+        ...
+
+    def data(self) -> ConsumerData:
+        """Return what brokers are told of it."""
+        ...
+
+    def rebalance_soon(self) -> None:
+        """Look again which queues are its own."""
+        ...
+
+    def routes_changed(self, topics: set[str]) -> None:
+        """Take note of topics whose queues are elsewhere now."""
+        ...
+
+    def reset_offsets(self, command: Command) -> None:
+        """Go on elsewhere, as somebody has asked of the broker."""
+        ...
+
+
+class ClientInstance:
+    """Connections, routes and heartbeats of one client id, on one event loop.
+
+    Attributes:
+        client_id: the name under which brokers know it.
+        cluster: its connections.
+        routes: where topics are.
+        unique_keys: ids for messages.
+    """
+
+    def __init__(self, name_servers: str, name: str) -> None:
+        self.client_id, self.name_servers = name, name_servers
+        self.is_default = False
+        self.unit: str | None = None
+        self.cluster = Cluster(
+            name_servers,
+            {
+                RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
+                RequestCode.CHECK_TRANSACTION_STATE: self._check,
+                RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._reset,
+                RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._reply,
+            },
+        )
+        self.routes = Routes(self.cluster)
+        self.unique_keys = UniqueKeys(f"{name.partition('@')[0]}:0", SystemClock())
+        self.users = 0
+        self._producers: dict[str, ProducerMember] = {}
+        self._consumers: dict[str, ConsumerMember] = {}
+        self._greeted: set[str] = set()
+        self._timers = (
+            Timer("routes", self._refresh, first=ROUTE_INTERVAL, every=ROUTE_INTERVAL),
+            Timer("heartbeats", self.heartbeat, first=1.0, every=HEARTBEAT_INTERVAL),
+        )
+
+    def start(self) -> None:
+        """Begin to keep routes and heartbeats up."""
+        for timer in self._timers:
+            timer.start()
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        for timer in self._timers:
+            await timer.stop()
+        await self.cluster.close()
+
+    # Members
+
+    def has_consumer(self, group: str) -> bool:
+        """Whether a consumer of this group is a member already."""
+        return group in self._consumers
+
+    def add_producer(self, member: ProducerMember) -> None:
+        """Take in a producer; the last one of a group answers for its transactions."""
+        self._producers[member.group] = member
+
+    def add_consumer(self, member: ConsumerMember) -> None:
+        """Take in a consumer.
+
+        Raises:
+            ClientError: there is one of its group: brokers could not tell them apart, and both
+                would read the same queues.
+        """
+        if member.group in self._consumers:
+            raise ClientError(
+                f"client {self.client_id} has a consumer of group {member.group}: give the other"
+                " one an instance name of its own"
+            )
+        self._consumers[member.group] = member
+
+    async def remove(self, member: ProducerMember | ConsumerMember) -> None:
+        """Let a member go, and tell brokers so: the others of its group need not wait."""
+        is_producer = self._producers.get(member.group) is member
+        is_consumer = self._consumers.get(member.group) is member
+        if is_producer:
+            del self._producers[member.group]
+        if is_consumer:
+            del self._consumers[member.group]
+        if not is_producer and not is_consumer:
+            return
+        header = UnregisterClientHeader(
+            client_id=self.client_id,
+            producer_group=member.group if is_producer else None,
+            consumer_group=member.group if is_consumer else None,
+        )
+        asked = (self._tell_gone(address, header) for address in sorted(self._greeted))
+        await asyncio.gather(*asked)
+
+    async def _tell_gone(self, address: str, header: UnregisterClientHeader) -> None:
+        try:
+            await self.cluster.ask(address, RequestCode.UNREGISTER_CLIENT, header, seconds=_TIMEOUT)
+        except MqlakeError as error:
+            _log.debug("%s was not told of a member that left: %s", address, error)
+
+    # Brokers
+
+    async def heartbeat(self) -> None:
+        """Tell all brokers of the topics in use who is here; slaves only of consumers."""
+        if not self._producers and not self._consumers:
+            return
+        beat = Heartbeat(
+            client_id=self.client_id,
+            producer_data_set=[ProducerData(group) for group in sorted(self._producers)],
+            consumer_data_set=[member.data() for _, member in sorted(self._consumers.items())],
+        )
+        body = encode_body(beat)
+        addresses = {
+            address
+            for brokers in self.routes.brokers().values()
+            for broker_id, address in brokers.items()
+            if broker_id == MASTER or self._consumers
+        }
+        self._greeted &= addresses
+        await asyncio.gather(*(self._greet(address, body) for address in sorted(addresses)))
+
+    async def _greet(self, address: str, body: bytes) -> None:
+        try:
+            await self.cluster.ask(address, RequestCode.HEART_BEAT, body=body, seconds=_TIMEOUT)
+        except MqlakeError as error:
+            # Once for each time that it is lost: a broker that is gone is named by routes a while.
+            level = logging.WARNING if address in self._greeted else logging.DEBUG
+            _log.log(level, "no heartbeat to %s: %s", address, error)
+            self._greeted.discard(address)
+        else:
+            self._greeted.add(address)
+
+    async def _refresh(self) -> None:
+        members = (*self._producers.values(), *self._consumers.values())
+        topics = {topic for member in members for topic in member.topics}
+        changed = await self.routes.refresh(topics)
+        if not changed:
+            return
+        for member in self._consumers.values():
+            member.routes_changed(changed)
+        await self.heartbeat()
+
+    # What brokers ask
+
+    def _ids_changed(self, _peer: Peer, command: Command) -> None:
+        member = self._consumers.get(command.header(ConsumerGroupHeader).consumer_group)
+        if member is not None:
+            member.rebalance_soon()
+
+    def _check(self, peer: Peer, command: Command) -> None:
+        header = command.header(CheckTransactionHeader)
+        half = next(decode_messages(command.body, header.broker_name or ""), None)
+        group = half.properties.get(PGROUP) if half else None
+        member = self._producers.get(group) if group else None
+        if half is None or member is None:
+            _log.warning("%s asks for a transaction of group %s: none is here", peer.address, group)
+            return
+        member.check(half, header, peer.address)
+
+    def _reset(self, _peer: Peer, command: Command) -> None:
+        member = self._consumers.get(command.fields.get("group", ""))
+        if member is not None:
+            member.reset_offsets(command)
+
+    def _reply(self, _peer: Peer, command: Command) -> Command:
+        if not any(member.take_reply(command) for member in self._producers.values()):
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, "nobody waits for this reply")
+        return response(command)
+
+
+_instances: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ClientInstance]] = WeakKeyDictionary()
+
+
+def share_instance(
+    name_servers: str, instance: str, unit: str | None, consumer_group: str | None = None
+) -> ClientInstance:
+    """Return the instance that producers and consumers of this event loop share, for one more.
+
+    `give_back` lets go of it.
+
+    Args:
+        instance: a name that tells clients of one machine apart; DEFAULT_INSTANCE for one that
+            differs by process, and by consumers of one group in it.
+        consumer_group: whoever asks is a consumer of this group.
+    """
+    instances = _instances.setdefault(asyncio.get_running_loop(), [])
+    suffix = "@".join(("", instance, *((unit,) if unit else ())))
+    for found in instances:
+        is_same = found.name_servers == name_servers and (
+            found.is_default and found.unit == unit
+            if instance == DEFAULT_INSTANCE
+            else found.client_id.endswith(suffix)
+        )
+        is_free = consumer_group is None or not found.has_consumer(consumer_group)
+        if is_same and (is_free or instance != DEFAULT_INSTANCE):
+            found.users += 1
+            return found
+    made = ClientInstance(name_servers, client_id(instance, unit))
+    made.is_default, made.unit = instance == DEFAULT_INSTANCE, unit
+    made.users = 1
+    made.start()
+    instances.append(made)
+    return made
+
+
+async def give_back(instance: ClientInstance) -> None:
+    """Let go of a shared instance; the last one closes it."""
+    instance.users -= 1
+    if instance.users == 0:
+        _instances[asyncio.get_running_loop()].remove(instance)
+        await instance.close()

@@ -1,0 +1,144 @@
+"""Messages as a client sends and receives them.
+
+Upstream: `Message`, `MessageExt`, `MessageConst`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats.properties import (
+    DELAY,
+    DELIVER_MS,
+    KEY_SEPARATOR,
+    KEYS,
+    RETRY_TOPIC,
+    TAGS,
+    UNIQ_KEY,
+    WAIT,
+    key_list,
+)
+from mqlake.protocol.bodies.message_queue import MessageQueue
+
+DELAY_MS = "TIMER_DELAY_MS"
+SHARDING_KEY = "__SHARDINGKEY"
+
+
+class Message(msgspec.Struct, kw_only=True, gc=False):
+    """A message to be sent.
+
+    Attributes:
+        tags: what consumers of its topic select messages by; one word.
+        keys: what it can be found by later; words without spaces.
+        properties: further names and values.
+        sharding_key: messages that have the same one go to the same queue, in their order.
+        delay_level: it is delivered after the delay of this level of the broker's
+            (`messageDelayLevel`: 1 s, 5 s, 10 s, …); 0 for no delay.
+        delay: milliseconds after which it is delivered.
+        deliver_at: when it is delivered, milliseconds since 1970.
+        flag: a number that RocketMQ carries along.
+        waits_for_store: whether it is acknowledged only once it is as durable as the broker is set
+            to make it.
+    """
+
+    topic: str
+    body: bytes
+    tags: str | None = None
+    keys: str | Sequence[str] = ()
+    properties: dict[str, str] = {}
+    sharding_key: str | None = None
+    delay_level: int = 0
+    delay: int | None = None
+    deliver_at: int | None = None
+    flag: int = 0
+    waits_for_store: bool = True
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it is to be delivered later."""
+        return bool(self.delay_level) or self.delay is not None or self.deliver_at is not None
+
+    def all_properties(self) -> dict[str, str]:
+        """Return the properties that go on the wire, without a unique key.
+
+        Raises:
+            FormatError: two ways of delay at once.
+        """
+        delays = bool(self.delay_level), self.delay is not None, self.deliver_at is not None
+        if sum(delays) > 1:
+            raise FormatError("a message has one of delay_level, delay and deliver_at")
+        found = dict(self.properties)
+        keys = self.keys if isinstance(self.keys, str) else KEY_SEPARATOR.join(self.keys)
+        if keys:
+            found[KEYS] = keys
+        if self.tags:
+            found[TAGS] = self.tags
+        if self.sharding_key is not None:
+            found[SHARDING_KEY] = self.sharding_key
+        if self.delay_level:
+            found[DELAY] = str(self.delay_level)
+        if self.delay is not None:
+            found[DELAY_MS] = str(self.delay)
+        if self.deliver_at is not None:
+            found[DELIVER_MS] = str(self.deliver_at)
+        found[WAIT] = "true" if self.waits_for_store else "false"
+        return found
+
+
+class ReceivedMessage(msgspec.Struct, kw_only=True, gc=False):
+    """A message that came from a broker.
+
+    Attributes:
+        topic: the one that was subscribed to, also if the message came back by a retry topic.
+        queue: where it was read.
+        queue_offset: its number in that queue.
+        physical_offset: its place in the broker's commit log, bytes.
+        message_id: its unique key, which the producer's `SendResult` has, too; the offset message
+            id where the producer made none.
+        offset_message_id: where it is stored: the broker's address and the physical offset.
+        properties: all, those of RocketMQ included.
+        born_timestamp, store_timestamp: when it was sent and stored, milliseconds since 1970.
+        born_host, store_host: "address:port" of its producer and its broker.
+        reconsume_times: how many times the group has had it before.
+        body_fault: why `body` is still compressed, None where it is not.
+    """
+
+    topic: str
+    body: bytes
+    queue: MessageQueue
+    queue_offset: int
+    physical_offset: int
+    message_id: str
+    offset_message_id: str
+    properties: dict[str, str]
+    flag: int
+    sys_flag: int
+    born_timestamp: int
+    born_host: str
+    store_timestamp: int
+    store_host: str
+    reconsume_times: int
+    body_fault: str | None = None
+
+    @property
+    def tags(self) -> str | None:
+        """Return what consumers select it by."""
+        return self.properties.get(TAGS)
+
+    @property
+    def keys(self) -> list[str]:
+        """Return what it can be found by."""
+        return key_list(self.properties)
+
+    @property
+    def unique_key(self) -> str | None:
+        """Return the unique key, None where the producer made none."""
+        return self.properties.get(UNIQ_KEY)
+
+    @property
+    def retry_topic(self) -> str | None:
+        """Return the topic that it came back to, None where it comes for the first time."""
+        return self.queue.topic if RETRY_TOPIC in self.properties else None

@@ -1,0 +1,1 @@
+"""Producers: what sends messages."""

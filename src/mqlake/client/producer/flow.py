@@ -1,0 +1,76 @@
+"""How much a producer has under way (upstream: `enableBackpressureForAsyncMode`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+
+class InFlight:
+    """Lets a number of messages and bytes be under way; whoever brings more waits its turn.
+
+    One message is always let through, however long it is.
+
+    Attributes:
+        count, bytes: what is under way.
+    """
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._waiting: deque[tuple[int, int, asyncio.Future[None]]] = deque()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.count = self.bytes = 0
+
+    @asynccontextmanager
+    async def room_for(self, size: int, count: int = 1) -> AsyncGenerator[None]:
+        """Hold room for so many bytes and messages; wait until there is some."""
+        if self._waiting or self._is_full(size):
+            await self._turn(size, count)
+        else:
+            self._take(size, count)
+        try:
+            yield
+        finally:
+            self._give_back(size, count)
+
+    async def drained(self) -> None:
+        """Return once nothing is under way."""
+        await self._idle.wait()
+
+    async def _turn(self, size: int, count: int) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place = size, count, turn
+        self._waiting.append(place)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if place in self._waiting:
+                self._waiting.remove(place)
+            else:
+                self._give_back(size, count)
+            raise
+
+    def _is_full(self, size: int) -> bool:
+        if not self.count:
+            return False
+        return self.count >= self._most or self.bytes + size > self._most_bytes
+
+    def _take(self, size: int, count: int) -> None:
+        self.count += count
+        self.bytes += size
+        self._idle.clear()
+
+    def _give_back(self, size: int, count: int) -> None:
+        self.count -= count
+        self.bytes -= size
+        while self._waiting and not self._is_full(self._waiting[0][0]):
+            size, count, turn = self._waiting.popleft()
+            if turn.cancelled():
+                continue
+            self._take(size, count)
+            turn.set_result(None)
+        if not self.count and not self._waiting:
+            self._idle.set()

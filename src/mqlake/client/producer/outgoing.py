@@ -1,0 +1,223 @@
+"""A message, or a batch, as it goes on the wire (upstream: `DefaultMQProducerImpl.sendKernelImpl`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from mqlake.client.bodies import Codec, compress
+from mqlake.client.message import Message
+from mqlake.client.routes import DEFAULT_QUEUES
+from mqlake.errors import FormatError
+from mqlake.formats.message_batch import encode_batch
+from mqlake.formats.properties import UNIQ_KEY, WAIT, encode_properties
+from mqlake.formats.topic_names import AUTO_CREATE_TOPIC, RETRY_PREFIX
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.headers.send import SendMessageHeaderV2
+
+_BATCH_OVERHEAD = 64
+"""Bytes that a message needs in a batch besides its body and its properties, and a key."""
+
+
+class Compression(msgspec.Struct, frozen=True):
+    """Which bodies are compressed, and how.
+
+    Attributes:
+        over: bytes from which on a body is.
+        codec: zlib, lz4 or zstd; brokers and clients before 5.0 only know zlib.
+        level: of zlib or zstd.
+    """
+
+    over: int = 4096
+    codec: Codec = "zlib"
+    level: int = 5
+
+
+class Outgoing(msgspec.Struct, gc=False):
+    """One message or one batch, ready to be sent any number of times.
+
+    Attributes:
+        properties: as a record holds them.
+        message_ids: unique keys of its messages.
+    """
+
+    topic: str
+    body: bytes
+    properties: str
+    sys_flag: int
+    flag: int
+    born_timestamp: int
+    message_ids: Sequence[str]
+    is_batch: bool = False
+    code: RequestCode = RequestCode.SEND_MESSAGE_V2
+
+    @property
+    def size(self) -> int:
+        """Return its bytes, but for the header's."""
+        return len(self.body) + len(self.properties)
+
+    def command(self, group: str, queue: MessageQueue) -> Command:
+        """Return the request that stores it in a queue."""
+        header = SendMessageHeaderV2(
+            producer_group=group,
+            topic=self.topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            default_topic_queue_nums=DEFAULT_QUEUES,
+            queue_id=queue.queue_id,
+            sys_flag=self.sys_flag,
+            born_timestamp=self.born_timestamp,
+            flag=self.flag,
+            properties=self.properties,
+            reconsume_times=0,
+            unit_mode=False,
+            batch=self.is_batch,
+        )
+        return request(self.code, header, self.body)
+
+
+class Outgoings:
+    """Makes messages ready to be sent.
+
+    Args:
+        next_key: makes unique keys.
+        now: milliseconds since 1970.
+        most: bytes that a message, or a batch, may have.
+    """
+
+    def __init__(
+        self,
+        next_key: Callable[[], str],
+        now: Callable[[], int],
+        compression: Compression | None,
+        most: int,
+    ) -> None:
+        self._next_key, self._now = next_key, now
+        self._compression, self._most = compression, most
+
+    def single(
+        self, message: Message, more: dict[str, str] | None = None, sys_flag: int = 0
+    ) -> Outgoing:
+        """Return one message.
+
+        Args:
+            more: further properties.
+
+        Raises:
+            FormatError: it cannot be sent: too long, or what it has cannot be told apart.
+        """
+        properties = message.all_properties() | (more or {})
+        key = properties.setdefault(UNIQ_KEY, "") or self._next_key()
+        properties[UNIQ_KEY] = key
+        body = message.body
+        self._check(message.topic, len(body))
+        found = self._compression
+        if found is not None and len(body) >= found.over:
+            body, bits = compress(body, found.codec, found.level)
+            sys_flag |= bits
+        return Outgoing(
+            message.topic,
+            body,
+            _text(properties),
+            sys_flag,
+            message.flag,
+            self._now(),
+            (key,),
+        )
+
+    def batch(self, messages: Sequence[Message]) -> Outgoing:
+        """Return messages of one topic as a batch, which is stored as a whole or not at all.
+
+        Raises:
+            FormatError: they do not go into one batch.
+        """
+        if not messages:
+            raise FormatError("a batch has a message at least")
+        first = messages[0]
+        for message in messages:
+            if fault := why_alone(message, first):
+                raise FormatError(f"not in a batch: {fault}")
+        keys: list[str] = []
+        parts: list[tuple[int, bytes, bytes]] = []
+        for message in messages:
+            properties = message.all_properties()
+            key = properties.setdefault(UNIQ_KEY, "") or self._next_key()
+            properties[UNIQ_KEY] = key
+            keys.append(key)
+            parts.append((message.flag, message.body, encode_properties(properties)))
+        body = encode_batch(parts)
+        self._check(first.topic, len(body))
+        whole = _text({UNIQ_KEY: self._next_key(), WAIT: _wait(first)})
+        return Outgoing(
+            first.topic,
+            body,
+            whole,
+            0,
+            0,
+            self._now(),
+            keys,
+            is_batch=True,
+            code=RequestCode.SEND_BATCH_MESSAGE,
+        )
+
+    def batches(self, messages: Sequence[tuple[int, Message]], most: int) -> list[list[int]]:
+        """Return the numbers of messages in groups that go into one batch each, or go alone.
+
+        Args:
+            messages: numbers and messages; each topic's keep their order.
+            most: bytes that a batch may have.
+        """
+        groups: list[list[int]] = []
+        open_groups: dict[str, tuple[list[int], int, Message]] = {}
+        for number, message in messages:
+            size = size_in_batch(message)
+            found = open_groups.get(message.topic)
+            if why_alone(message, message) is None and found is not None:
+                group, filled, first = found
+                if filled + size <= most and why_alone(message, first) is None:
+                    group.append(number)
+                    open_groups[message.topic] = group, filled + size, first
+                    continue
+            groups.append([number])
+            if why_alone(message, message) is None:
+                open_groups[message.topic] = groups[-1], size, message
+            else:
+                open_groups.pop(message.topic, None)
+        return groups
+
+    def _check(self, topic: str, size: int) -> None:
+        if not topic:
+            raise FormatError("a message has a topic")
+        if size > self._most:
+            raise FormatError(f"topic {topic}: {size} bytes are more than {self._most}, the most")
+
+
+def why_alone(message: Message, first: Message) -> str | None:
+    """Return why a message does not go into the batch of a first one, None if it does."""
+    if message.topic != first.topic:
+        return "it has another topic"
+    if message.is_delayed:
+        return "it is delayed"
+    if message.topic.startswith(RETRY_PREFIX):
+        return "it goes to a retry topic"
+    if message.waits_for_store != first.waits_for_store:
+        return "only one of them waits for the store"
+    return None
+
+
+def size_in_batch(message: Message) -> int:
+    """Return the bytes that a message may take in a batch, at most."""
+    names = sum(4 * (len(name) + len(value)) + 2 for name, value in message.properties.items())
+    keys = message.keys if isinstance(message.keys, str) else " ".join(message.keys)
+    texts = 4 * (len(keys) + len(message.tags or "") + len(message.sharding_key or ""))
+    return len(message.body) + names + texts + 3 * _BATCH_OVERHEAD
+
+
+def _text(properties: dict[str, str]) -> str:
+    return encode_properties(properties).decode()
+
+
+def _wait(message: Message) -> str:
+    return "true" if message.waits_for_store else "false"

@@ -1,0 +1,327 @@
+"""Send messages to a cluster (upstream: `DefaultMQProducer`, `TransactionMQProducer`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from mqlake.client.errors import ClosedError
+from mqlake.client.identity import DEFAULT_INSTANCE
+from mqlake.client.instance import ClientInstance, give_back, share_instance
+from mqlake.client.message import Message, ReceivedMessage
+from mqlake.client.producer.flow import InFlight
+from mqlake.client.producer.outgoing import Compression, Outgoing, Outgoings
+from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key, require_queues
+from mqlake.client.producer.replies import CORRELATION_ID, Replies, reply_to
+from mqlake.client.producer.result import SendResult
+from mqlake.client.producer.sending import Sending, Tries
+from mqlake.client.producer.transactions import Check, Checks, Transaction
+from mqlake.formats.properties import PGROUP, TRAN_MSG
+from mqlake.formats.sys_flag import TRANSACTION_PREPARED
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.transactions import CheckTransactionHeader
+from mqlake.storage.clock import SystemClock
+
+DEFAULT_GROUP = "mqlake_producers"
+MAX_MESSAGE_SIZE = 4 * 1024 * 1024
+_BATCH_SIZE = 1024 * 1024
+
+ChooseQueue = Callable[[Sequence[MessageQueue]], MessageQueue]
+"""Returns one of the queues of a topic, which come by broker name and queue id."""
+
+
+class Producer:
+    """Sends messages; for the tasks of one event loop.
+
+        async with Producer("localhost:9876") as producer:
+            result = await producer.send(Message(topic="orders", body=b"..."))
+
+    A message is acknowledged once `send` returns. Everything that it raises is a `ClientError`;
+    `NotStoredError` and `PerhapsStoredError` tell whether it may be stored all the same.
+
+    Args:
+        name_servers: "host:port", several separated by `;`.
+        group: the producer group; counts for transactions only.
+        instance: a name that tells the clients of one machine apart.
+        unit: upstream's `unitName`.
+        timeout: seconds that a send has, all tries together.
+        tries: how often a message is sent again.
+        compression: which bodies are compressed; None for none.
+        max_message_size: bytes that a message, or a batch, may have.
+        max_in_flight, max_in_flight_bytes: how much may be under way before others wait.
+        avoids_slow_brokers: whether brokers that answer late are left out for a while.
+        check: says what has become of half messages whose end a broker has not heard of.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        *,
+        group: str = DEFAULT_GROUP,
+        instance: str = DEFAULT_INSTANCE,
+        unit: str | None = None,
+        timeout: float = 3.0,
+        tries: Tries | None = None,
+        compression: Compression | None = Compression(),  # noqa: B008 (immutable)
+        max_message_size: int = MAX_MESSAGE_SIZE,
+        max_in_flight: int = 1024,
+        max_in_flight_bytes: int = 100 * 1024 * 1024,
+        avoids_slow_brokers: bool = False,
+        check: Check | None = None,
+    ) -> None:
+        self.group = group
+        self._name_servers, self._instance_name, self._unit = name_servers, instance, unit
+        self._timeout, self._tries = timeout, tries or Tries()
+        self._compression, self._most = compression, max_message_size
+        self._most_in_flight = max_in_flight, max_in_flight_bytes
+        self._avoids_slow_brokers, self._check_handler = avoids_slow_brokers, check
+        self.topics: set[str] = set()
+        self._instance: ClientInstance | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Be ready to send; `async with` does it."""
+        instance = share_instance(self._name_servers, self._instance_name, self._unit)
+        clock = SystemClock()
+        self._instance = instance
+        self._outgoings = Outgoings(
+            instance.unique_keys.next, clock.milliseconds, self._compression, self._most
+        )
+        choice = QueueChoice(clock.monotonic, avoids_slow_brokers=self._avoids_slow_brokers)
+        self._sending = Sending(instance, self.group, choice, self._tries)
+        self._in_flight = InFlight(*self._most_in_flight)
+        self._checks = Checks(instance, self.group, self._check_handler)
+        self._replies = Replies(instance.client_id)
+        instance.add_producer(self)
+
+    async def close(self) -> None:
+        """Wait for what is under way, and let go of the connections."""
+        instance, self._instance = self._instance, None
+        if instance is None:
+            return
+        try:
+            await self._in_flight.drained()
+            await self._checks.close()
+            await instance.remove(self)
+        finally:
+            await give_back(instance)
+
+    # Send
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | ChooseQueue | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (a budget for all tries)
+    ) -> SendResult:
+        """Store a message; return once a broker has acknowledged it.
+
+        Args:
+            queue: to which it goes, or what chooses it. Without it, the queue of its sharding key,
+                else any. A message for a given queue is not sent to another one.
+            timeout: seconds for all tries; the producer's own if it is None.
+
+        Raises:
+            FormatError: it cannot be sent at all.
+            ClientError: no broker has acknowledged it.
+        """
+        self._require_open(message.topic)
+        return (await self._send(self._outgoings.single(message), message, queue, timeout))[0]
+
+    async def send_many(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> list[SendResult]:
+        """Store messages of any topics, in batches where they allow it; return a result for each.
+
+        Messages of one topic that have no delay are stored in their order. If it raises, some of
+        them may be stored.
+
+        Raises:
+            FormatError, ClientError: as `send`.
+        """
+        for message in messages:
+            self._require_open(message.topic)
+        most = min(self._most, _BATCH_SIZE)
+        results: dict[int, SendResult] = {}
+        by_lane: dict[tuple[str, str | None], list[tuple[int, Message]]] = {}
+        for number, message in enumerate(messages):
+            by_lane.setdefault((message.topic, message.sharding_key), []).append((number, message))
+        async with asyncio.TaskGroup() as group:
+            for lane in by_lane.values():
+                group.create_task(self._send_lane(lane, most, timeout, results))
+        return [results[number] for number in range(len(messages))]
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | ChooseQueue | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> list[SendResult]:
+        """Store messages of one topic in one queue, all or none; return a result for each.
+
+        Raises:
+            FormatError: they do not go into one batch, or are too long together.
+            ClientError: no broker has acknowledged them.
+        """
+        batch = self._outgoings_of(messages).batch(messages)
+        return await self._send(batch, messages[0], queue, timeout)
+
+    async def send_oneway(
+        self, message: Message, *, queue: MessageQueue | ChooseQueue | None = None
+    ) -> None:
+        """Send a message without an acknowledgement: it may be lost without a word.
+
+        Raises:
+            FormatError: it cannot be sent at all.
+            ClientError: it was not sent.
+        """
+        self._require_open(message.topic)
+        outgoing = self._outgoings.single(message)
+        chosen = await self._chosen(message, queue)
+        async with self._in_flight.room_for(outgoing.size):
+            await self._sending.oneway(outgoing, chosen, self._timeout)
+
+    async def transaction(self, message: Message) -> Transaction:
+        """Store a half message; what is returned commits it or rolls it back.
+
+            async with await producer.transaction(message):
+                ...  # raises: rolled back
+
+        Raises:
+            FormatError, ClientError: as `send`.
+        """
+        instance = self._require_open(message.topic)
+        half = self._outgoings.single(
+            message, {TRAN_MSG: "true", PGROUP: self.group}, TRANSACTION_PREPARED
+        )
+        result = (await self._send(half, message, None, None))[0]
+        return Transaction(instance, self.group, message.topic, result)
+
+    async def request(
+        self,
+        message: Message,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ReceivedMessage:
+        """Send a message and return the reply of whoever consumes it (`reply`).
+
+        Raises:
+            FormatError, ClientError: as `send`.
+            NoReplyError: nobody replied in time.
+        """
+        instance = self._require_open(message.topic)
+        seconds = self._timeout if timeout is None else timeout
+        deadline = asyncio.get_running_loop().time() + seconds
+        more = self._replies.properties(seconds)
+        correlation_id = more[CORRELATION_ID]
+        try:
+            # The reply comes by way of a broker that knows this client.
+            await instance.routes.to_publish(message.topic)
+            await instance.heartbeat()
+            await self._send(self._outgoings.single(message, more), message, None, seconds)
+            left = deadline - asyncio.get_running_loop().time()
+            return await self._replies.wait(correlation_id, max(0.0, left))
+        finally:
+            self._replies.forget(correlation_id)
+
+    async def reply(self, request: ReceivedMessage, body: bytes) -> None:
+        """Reply to a request that a consumer has received.
+
+        Raises:
+            ClientError: it is no request, or no broker took the reply.
+        """
+        message = reply_to(request, body)
+        instance = self._require_open(message.topic)
+        outgoing = self._outgoings.single(message)
+        outgoing.code = RequestCode.SEND_REPLY_MESSAGE_V2
+        # The broker that had the request knows who waits for the reply.
+        await instance.routes.of(request.queue.topic)
+        queue = MessageQueue(message.topic, request.queue.broker_name, 0)
+        await self._send(outgoing, message, queue, None)
+
+    async def queues(self, topic: str) -> Sequence[MessageQueue]:
+        """Return the queues of a topic that take messages, by broker name and queue id.
+
+        Raises:
+            NoRouteError: nobody knows the topic.
+        """
+        route = await self._require_open(topic).routes.to_publish(topic)
+        return require_queues(route)
+
+    # How
+
+    async def _send(
+        self,
+        outgoing: Outgoing,
+        message: Message,
+        queue: MessageQueue | ChooseQueue | None,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> list[SendResult]:
+        chosen = await self._chosen(message, queue)
+        seconds = self._timeout if timeout is None else timeout
+        async with self._in_flight.room_for(outgoing.size):
+            return await self._sending.send(outgoing, seconds, chosen)
+
+    async def _send_lane(
+        self,
+        lane: Sequence[tuple[int, Message]],
+        most: int,
+        timeout: float | None,  # noqa: ASYNC109
+        results: dict[int, SendResult],
+    ) -> None:
+        messages = dict(lane)
+        for numbers in self._outgoings.batches(lane, most):
+            first = messages[numbers[0]]
+            if len(numbers) == 1:
+                outgoing = self._outgoings.single(first)
+            else:
+                outgoing = self._outgoings.batch([messages[number] for number in numbers])
+            sent = await self._send(outgoing, first, None, timeout)
+            results.update(zip(numbers, sent, strict=True))
+
+    async def _chosen(
+        self, message: Message, queue: MessageQueue | ChooseQueue | None
+    ) -> MessageQueue | None:
+        if isinstance(queue, MessageQueue):
+            return queue
+        if queue is None and message.sharding_key is None:
+            return None
+        queues = await self.queues(message.topic)
+        if queue is not None:
+            return queue(queues)
+        return by_sharding_key(queues, message.sharding_key or "")
+
+    def _outgoings_of(self, messages: Sequence[Message]) -> Outgoings:
+        self._require_open(messages[0].topic if messages else None)
+        return self._outgoings
+
+    def _require_open(self, topic: str | None) -> ClientInstance:
+        if self._instance is None:
+            raise ClosedError("the producer is closed, or was not started")
+        if topic:
+            self.topics.add(topic)
+        return self._instance
+
+    # What its instance asks of it
+
+    def check(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
+        """Answer a broker that asks for a half message."""
+        self._checks.take(half, header, address)
+
+    def take_reply(self, reply: Command) -> bool:
+        """Take a reply; return whether somebody waits for it."""
+        return self._replies.take(reply)

@@ -1,0 +1,116 @@
+"""Requests that wait for a reply (upstream: `RequestFutureHolder`, `MessageUtil`)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+from mqlake.client.bodies import decompress
+from mqlake.client.errors import ClientError, NoReplyError
+from mqlake.client.message import Message, ReceivedMessage
+from mqlake.errors import FormatError
+from mqlake.formats.own_properties import CLUSTER
+from mqlake.formats.properties import UNIQ_KEY, decode_properties
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.reply import ReplyMessageHeader
+from mqlake.protocol.naming import REPLY_SUFFIX
+
+CORRELATION_ID = "CORRELATION_ID"
+_REPLY_TO = "REPLY_TO_CLIENT"
+_TTL = "TTL"
+_KIND = "MSG_TYPE"
+_REPLY = "reply"
+
+
+class Replies:
+    """The replies that a client waits for.
+
+    Args:
+        client_id: to whom they go.
+    """
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id
+        self._waiting: dict[str, asyncio.Future[ReceivedMessage]] = {}
+
+    def properties(self, seconds: float) -> dict[str, str]:
+        """Return what makes a message a request whose reply is waited for that long."""
+        correlation_id = str(uuid.uuid4())
+        self._waiting[correlation_id] = asyncio.get_running_loop().create_future()
+        return {
+            CORRELATION_ID: correlation_id,
+            _REPLY_TO: self._client_id,
+            _TTL: str(int(seconds * 1000)),
+        }
+
+    async def wait(self, correlation_id: str, seconds: float) -> ReceivedMessage:
+        """Return the reply.
+
+        Raises:
+            NoReplyError: there was none in time.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._waiting[correlation_id]
+        except TimeoutError:
+            raise NoReplyError(f"no reply within {seconds:g} s") from None
+
+    def forget(self, correlation_id: str) -> None:
+        """Wait no longer."""
+        if (future := self._waiting.pop(correlation_id, None)) is not None:
+            future.cancel()
+
+    def take(self, command: Command) -> bool:
+        """Take a reply; return whether somebody waits for it."""
+        header = command.header(ReplyMessageHeader)
+        properties = decode_properties((header.properties or "").encode("utf-8", "replace"))
+        future = self._waiting.get(properties.get(CORRELATION_ID, ""))
+        if future is None or future.done():
+            return False
+        future.set_result(_message(header, properties, bytes(command.body)))
+        return True
+
+
+def reply_to(request: ReceivedMessage, body: bytes) -> Message:
+    """Return the message that replies to a request.
+
+    Raises:
+        ClientError: nobody waits for a reply to it.
+    """
+    properties = request.properties
+    if not all(properties.get(name) for name in (CORRELATION_ID, _REPLY_TO, CLUSTER)):
+        raise ClientError(f"message {request.message_id} is no request: nobody waits for a reply")
+    found = {name: properties[name] for name in (CORRELATION_ID, _REPLY_TO)}
+    found[_TTL] = properties.get(_TTL, "")
+    found[_KIND] = _REPLY
+    wanted = {name: value for name, value in found.items() if value}
+    return Message(topic=properties[CLUSTER] + REPLY_SUFFIX, body=body, properties=wanted)
+
+
+def _message(
+    header: ReplyMessageHeader, properties: dict[str, str], body: bytes
+) -> ReceivedMessage:
+    fault = None
+    try:
+        body = decompress(body, header.sys_flag)
+    except FormatError as error:
+        fault = str(error)
+    return ReceivedMessage(
+        topic=header.topic,
+        body=body,
+        queue=MessageQueue(header.topic, "", header.queue_id),
+        queue_offset=0,
+        physical_offset=0,
+        message_id=properties.get(UNIQ_KEY, ""),
+        offset_message_id="",
+        properties=properties,
+        flag=header.flag,
+        sys_flag=header.sys_flag,
+        born_timestamp=header.born_timestamp,
+        born_host=header.born_host,
+        store_timestamp=header.store_timestamp,
+        store_host=header.store_host,
+        reconsume_times=header.reconsume_times or 0,
+        body_fault=fault,
+    )

@@ -1,0 +1,202 @@
+"""Send a message until a broker has it, or its time is over.
+
+Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `MQClientAPIImpl.processSendResponse`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from mqlake.client.errors import (
+    NoRouteError,
+    NotStoredError,
+    PerhapsStoredError,
+    RefusedError,
+)
+from mqlake.client.instance import ClientInstance
+from mqlake.client.producer.outgoing import Outgoing
+from mqlake.client.producer.queue_choice import FAILED, QueueChoice
+from mqlake.client.producer.result import SendResult, SendStatus
+from mqlake.errors import MqlakeError
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.headers.send import SendMessageResponseHeader
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+
+_STATUS = {
+    ResponseCode.SUCCESS: SendStatus.SEND_OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+_PASSING = frozenset(
+    (
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    )
+)
+"""What another broker, or the same one later, may answer otherwise."""
+
+
+class Tries(msgspec.Struct, frozen=True):
+    """How a message is sent again.
+
+    Attributes:
+        retries: how many times after the first try.
+        other_if_not_ok: also where a broker has stored it, but says that it is not yet as durable
+            as it should be: it is stored twice then.
+    """
+
+    retries: int = 2
+    other_if_not_ok: bool = False
+
+
+class Sending:
+    """Sends what is ready, for one producer group."""
+
+    def __init__(
+        self, instance: ClientInstance, group: str, choice: QueueChoice, tries: Tries
+    ) -> None:
+        self._instance, self._group = instance, group
+        self._choice, self._tries = choice, tries
+        self._loop = asyncio.get_running_loop()
+
+    async def send(
+        self, outgoing: Outgoing, seconds: float, queue: MessageQueue | None = None
+    ) -> list[SendResult]:
+        """Return where the messages are stored, one result for each.
+
+        Args:
+            seconds: for all tries together.
+            queue: to which they go; without it any, another broker's with each try.
+
+        Raises:
+            SendError: no broker has acknowledged them.
+            NoRouteError: no queue takes them.
+        """
+        deadline = self._loop.time() + seconds
+        failure: NotStoredError | PerhapsStoredError | None = None
+        is_perhaps_stored, broker = False, None
+        stored: list[SendResult] | None = None
+        for number in range(1 + self._tries.retries):
+            left = deadline - self._loop.time()
+            if left <= 0:
+                break
+            chosen = queue or await self._choose(outgoing.topic, broker, left)
+            broker = chosen.broker_name
+            try:
+                stored = await self._try(outgoing, chosen, left)
+            except RefusedError as error:
+                failure = error
+                if error.code not in _PASSING:
+                    error.tries = number + 1
+                    raise
+            except NotStoredError as error:
+                failure = error
+            except PerhapsStoredError as error:
+                failure, is_perhaps_stored = error, True
+            else:
+                is_ok = stored[0].status is SendStatus.SEND_OK
+                if is_ok or not self._tries.other_if_not_ok:
+                    return stored
+        if stored is not None:
+            return stored
+        kind = PerhapsStoredError if is_perhaps_stored else NotStoredError
+        if failure is None:
+            raise NotStoredError(f"topic {outgoing.topic}: not sent within {seconds:g} s", 0)
+        if kind is type(failure) or not is_perhaps_stored:
+            failure.tries = number + 1
+            raise failure
+        raise kind(str(failure), number + 1) from failure
+
+    async def oneway(self, outgoing: Outgoing, queue: MessageQueue | None, seconds: float) -> None:
+        """Send without an answer; whether it arrives, nobody knows.
+
+        Raises:
+            NoRouteError, NotStoredError: it was not sent.
+        """
+        chosen = queue or await self._choose(outgoing.topic, None, seconds)
+        command = outgoing.command(self._group, chosen)
+        try:
+            await self._instance.cluster.client.oneway(self._address(chosen), command)
+        except ConnectionFailedError as error:
+            raise NotStoredError(str(error)) from error
+
+    async def _choose(self, topic: str, failed: str | None, seconds: float) -> MessageQueue:
+        try:
+            async with asyncio.timeout(seconds):
+                route = await self._instance.routes.to_publish(topic)
+        except TimeoutError:
+            raise NoRouteError(
+                f"topic {topic}: no name server answered within {seconds:g} s"
+            ) from None
+        return self._choice.next(route, failed)
+
+    def _address(self, queue: MessageQueue) -> str:
+        address = self._instance.routes.master(queue.broker_name)
+        if address is None:
+            raise NotStoredError(f"broker {queue.broker_name} has no master now")
+        return address
+
+    async def _try(
+        self, outgoing: Outgoing, queue: MessageQueue, seconds: float
+    ) -> list[SendResult]:
+        address, begun = self._address(queue), self._loop.time()
+        command = outgoing.command(self._group, queue)
+        client = self._instance.cluster.client
+        try:
+            async with asyncio.timeout(seconds):
+                peer = await client.connect(address)
+        except (ConnectionFailedError, TimeoutError) as error:
+            self._choice.took(queue.broker_name, FAILED)
+            raise NotStoredError(str(error) or f"{address}: no connection in time") from error
+        try:
+            answer = await peer.request(command, max(0.0, seconds + begun - self._loop.time()))
+        except (ConnectionFailedError, RequestTimeoutError) as error:
+            self._choice.took(queue.broker_name, FAILED)
+            raise PerhapsStoredError(str(error)) from error
+        self._choice.took(queue.broker_name, self._loop.time() - begun)
+        return _results(outgoing, queue, answer)
+
+
+def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> list[SendResult]:
+    status = _STATUS.get(_code(answer.code))
+    if status is None:
+        reason = answer.remark or f"code {answer.code}"
+        raise RefusedError(answer.code, f"broker {queue.broker_name}: {reason}")
+    try:
+        header = answer.header(SendMessageResponseHeader)
+    except MqlakeError as error:
+        raise PerhapsStoredError(f"broker {queue.broker_name}: {error}") from error
+    keys: Sequence[str] = outgoing.message_ids
+    offset_ids = header.msg_id.split(",")
+    stored_in = MessageQueue(outgoing.topic, queue.broker_name, header.queue_id)
+    return [
+        SendResult(
+            status,
+            key,
+            offset_ids[number] if len(offset_ids) == len(keys) else header.msg_id,
+            stored_in,
+            header.queue_offset + number,
+            header.transaction_id,
+            header.recall_handle,
+        )
+        for number, key in enumerate(keys)
+    ]
+
+
+def _code(number: int) -> ResponseCode | None:
+    try:
+        return ResponseCode(number)
+    except ValueError:
+        return None

@@ -1,0 +1,153 @@
+"""Messages that are sent in two steps (upstream: `DefaultMQProducerImpl.sendMessageInTransaction`).
+
+A half message is stored where nobody reads it, until its producer commits it or rolls it back. If
+it does neither, the broker asks a producer of the group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from types import TracebackType
+from typing import Self
+
+from mqlake.client.instance import ClientInstance
+from mqlake.client.message import ReceivedMessage
+from mqlake.client.producer.result import SendResult
+from mqlake.errors import MqlakeError
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import request
+from mqlake.protocol.headers.transactions import CheckTransactionHeader, EndTransactionHeader
+
+_TIMEOUT = 3.0
+
+_log = logging.getLogger(__name__)
+
+
+class TransactionState(Enum):
+    """What has become of what a half message speaks of."""
+
+    COMMIT = TRANSACTION_COMMIT
+    ROLLBACK = TRANSACTION_ROLLBACK
+    UNKNOWN = TRANSACTION_NONE
+
+
+Check = Callable[[ReceivedMessage], Awaitable[TransactionState]]
+"""Says what has become of a half message; UNKNOWN lets the broker ask again later."""
+
+
+class Transaction:
+    """A half message: committed at the end of an `async with` block, rolled back if that raises.
+
+    Attributes:
+        result: where the half message is; its `message_id` is that of the message.
+    """
+
+    def __init__(
+        self, instance: ClientInstance, group: str, topic: str, result: SendResult
+    ) -> None:
+        self._instance, self._group, self._topic = instance, group, topic
+        self.result = result
+        self._is_over = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._is_over:
+            await (self.commit() if kind is None else self.rollback())
+
+    async def commit(self) -> None:
+        """Let consumers have the message."""
+        await self._end(TransactionState.COMMIT)
+
+    async def rollback(self) -> None:
+        """Drop the message."""
+        await self._end(TransactionState.ROLLBACK)
+
+    async def _end(self, state: TransactionState) -> None:
+        """Tell the broker; if it does not hear, it asks (`Check`), and nothing is lost."""
+        self._is_over = True
+        result = self.result
+        _, physical_offset = decode_message_id(result.offset_message_id)
+        header = EndTransactionHeader(
+            producer_group=self._group,
+            tran_state_table_offset=result.queue_offset,
+            commit_log_offset=physical_offset,
+            commit_or_rollback=state.value,
+            topic=self._topic,
+            from_transaction_check=False,
+            msg_id=result.message_id,
+            transaction_id=result.transaction_id,
+        )
+        address = self._instance.routes.master(result.queue.broker_name)
+        try:
+            if address is None:
+                raise MqlakeError(f"broker {result.queue.broker_name} has no master now")
+            await self._instance.cluster.ask(
+                address, RequestCode.END_TRANSACTION, header, seconds=_TIMEOUT
+            )
+        except MqlakeError as error:
+            _log.warning("a transaction was not ended, the broker will ask: %s", error)
+
+
+class Checks:
+    """Answers brokers that ask for half messages of a group."""
+
+    def __init__(self, instance: ClientInstance, group: str, check: Check | None) -> None:
+        self._instance, self._group, self._check = instance, group, check
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
+        """Find out what has become of a half message, and tell the broker at an address."""
+        if self._check is None:
+            _log.warning(
+                "%s asks for a transaction of group %s: its producer has no check",
+                address,
+                self._group,
+            )
+            return
+        task = asyncio.get_running_loop().create_task(
+            self._answer(self._check, half, header, address)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Cut off what is going on: brokers ask again."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _answer(
+        self, check: Check, half: ReceivedMessage, asked: CheckTransactionHeader, address: str
+    ) -> None:
+        state = TransactionState.UNKNOWN
+        try:
+            state = await check(half)
+        except Exception:
+            _log.exception("the check of message %s failed: it is asked for again", half.message_id)
+        header = EndTransactionHeader(
+            producer_group=self._group,
+            tran_state_table_offset=asked.tran_state_table_offset,
+            commit_log_offset=asked.commit_log_offset,
+            commit_or_rollback=state.value,
+            topic=half.topic,
+            from_transaction_check=True,
+            msg_id=half.message_id,
+            transaction_id=asked.transaction_id,
+        )
+        try:
+            command = request(RequestCode.END_TRANSACTION, header)
+            await self._instance.cluster.client.oneway(address, command)
+        except MqlakeError as error:
+            _log.warning("%s was not told of message %s: %s", address, half.message_id, error)

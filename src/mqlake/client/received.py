@@ -1,0 +1,57 @@
+"""Records of a broker's answers, as messages (upstream: `MessageDecoder.decodes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mqlake.client.bodies import decompress
+from mqlake.client.message import ReceivedMessage
+from mqlake.errors import FormatError
+from mqlake.formats.properties import RETRY_TOPIC
+from mqlake.formats.record import Record, decode
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.command import Body
+
+
+def decode_messages(data: Body, broker_name: str) -> Iterator[ReceivedMessage]:
+    """Yield the messages of an answer, one record behind the other.
+
+    Args:
+        broker_name: of the broker that answered.
+
+    Raises:
+        FormatError: bytes that are no record.
+    """
+    at = 0
+    while at < len(data):
+        record = decode(data, at)
+        yield received(record, broker_name)
+        at += record.size
+
+
+def received(record: Record, broker_name: str) -> ReceivedMessage:
+    """Return a record as a message; a body that cannot be decompressed stays as it is."""
+    body, fault = record.body, None
+    try:
+        body = decompress(body, record.sys_flag)
+    except FormatError as error:
+        fault = str(error)
+    offset_message_id = record.message_id
+    return ReceivedMessage(
+        topic=record.properties.get(RETRY_TOPIC) or record.topic,
+        body=body,
+        queue=MessageQueue(record.topic, broker_name, record.queue_id),
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        message_id=record.unique_key or offset_message_id,
+        offset_message_id=offset_message_id,
+        properties=record.properties,
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        born_timestamp=record.born_timestamp,
+        born_host=record.born_host,
+        store_timestamp=record.store_timestamp,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+        body_fault=fault,
+    )

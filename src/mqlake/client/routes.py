@@ -1,0 +1,164 @@
+"""Where the queues of topics are (upstream: `TopicPublishInfo`, `MQClientInstance`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+import msgspec
+
+from mqlake.client.cluster import MASTER, Cluster
+from mqlake.client.errors import NoRouteError
+from mqlake.formats.topic_names import AUTO_CREATE_TOPIC
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.route import QueueData, TopicRouteData
+
+READ, WRITE = 4, 2
+"""Bits of a topic's permission."""
+DEFAULT_QUEUES = 4
+"""Queues of a topic that a broker makes for a producer."""
+
+_log = logging.getLogger(__name__)
+
+
+class TopicRoute:
+    """The queues of one topic.
+
+    Attributes:
+        addresses: of each broker name, "host:port" by broker id.
+        read_queues: those that may be read, by broker name and queue id.
+        write_queues: those that may be written, of brokers that have a master.
+    """
+
+    def __init__(self, topic: str, data: TopicRouteData, most_queues: int | None = None) -> None:
+        self.topic = topic
+        self.addresses = {broker.broker_name: broker.broker_addrs for broker in data.broker_datas}
+        self._data = msgspec.json.encode(data)
+        rows = sorted(data.queue_datas, key=_by_broker)
+        most = most_queues if most_queues is not None else 1 << 31
+        self.read_queues = tuple(self._queues(rows, READ, most))
+        ordered = data.order_topic_conf
+        self.write_queues = (
+            tuple(_ordered_queues(topic, ordered))
+            if isinstance(ordered, str) and ordered
+            else tuple(self._queues(rows, WRITE, most))
+        )
+
+    def is_same(self, other: TopicRoute | None) -> bool:
+        """Whether name servers say the same of it."""
+        return other is not None and self._data == other._data
+
+    def _queues(self, rows: list[QueueData], permission: int, most: int) -> Iterator[MessageQueue]:
+        for row in rows:
+            if not row.perm & permission:
+                continue
+            if permission == WRITE and MASTER not in self.addresses.get(row.broker_name, {}):
+                continue
+            count = row.read_queue_nums if permission == READ else row.write_queue_nums
+            for queue_id in range(min(count, most)):
+                yield MessageQueue(self.topic, row.broker_name, queue_id)
+
+
+class Routes:
+    """The routes of the topics that a client uses."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._routes: dict[str, TopicRoute] = {}
+        self._creating: dict[str, dict[int, str]] = {}  # brokers that make topics
+        self._loading: dict[str, asyncio.Task[TopicRoute | None]] = {}
+
+    async def of(self, topic: str) -> TopicRoute:
+        """Return the route of a topic, asked for now or before.
+
+        Raises:
+            NoRouteError: no name server knows the topic, or none answers.
+        """
+        found = self._routes.get(topic) or await self.load(topic)
+        if found is None:
+            raise NoRouteError(
+                f"topic {topic}: no name server of {';'.join(self._cluster.name_servers)} knows it"
+            )
+        return found
+
+    async def to_publish(self, topic: str) -> TopicRoute:
+        """Return the route for messages to a topic; a broker may have to make the topic first.
+
+        Raises:
+            NoRouteError: nobody knows the topic, and no broker makes topics for producers.
+        """
+        try:
+            return await self.of(topic)
+        except NoRouteError:
+            data = await self._cluster.route_known(AUTO_CREATE_TOPIC)
+            if data is None:
+                raise
+        # Not kept: the next message finds the topic that the first one has made.
+        route = TopicRoute(topic, data, most_queues=DEFAULT_QUEUES)
+        self._creating.update(route.addresses)
+        return route
+
+    async def load(self, topic: str) -> TopicRoute | None:
+        """Ask for the route of a topic; return it, the one known before where nobody answers."""
+        task = self._loading.get(topic)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._load(topic))
+            self._loading[topic] = task
+            task.add_done_callback(lambda _: self._loading.pop(topic, None))
+        return await asyncio.shield(task)
+
+    async def refresh(self, topics: set[str]) -> set[str]:
+        """Ask for the routes of topics again; return those whose route has changed."""
+        before = {topic: self._routes.get(topic) for topic in topics}
+        for topic in sorted(topics):
+            await self.load(topic)
+        return {
+            topic
+            for topic, old in before.items()
+            if (new := self._routes.get(topic)) is not None and not new.is_same(old)
+        }
+
+    async def _load(self, topic: str) -> TopicRoute | None:
+        data = await self._cluster.route_known(topic)
+        if data is None:
+            return self._routes.get(topic)
+        route = TopicRoute(topic, data)
+        if not route.is_same(self._routes.get(topic)):
+            _log.debug("topic %s: its route is new, or has changed", topic)
+            self._routes[topic] = route
+        return self._routes[topic]
+
+    # Addresses
+
+    def brokers(self) -> dict[str, dict[int, str]]:
+        """Return the brokers of all topics: of each name, "host:port" by broker id."""
+        found: dict[str, dict[int, str]] = dict(self._creating)
+        for route in self._routes.values():
+            found.update(route.addresses)
+        return found
+
+    def master(self, broker_name: str) -> str | None:
+        """Return where the master of a broker name listens, None if that is not known."""
+        return self.brokers().get(broker_name, {}).get(MASTER)
+
+    def to_read(self, broker_name: str, broker_id: int) -> str | None:
+        """Return where to read of a broker name: from this id, else the next one, else any."""
+        found = self.brokers().get(broker_name, {})
+        for number in (broker_id, broker_id + 1):
+            if number in found:
+                return found[number]
+        return next(iter(found.values()), None)
+
+
+def _by_broker(row: QueueData) -> str:
+    return row.broker_name
+
+
+def _ordered_queues(topic: str, conf: str) -> Iterator[MessageQueue]:
+    """Yield the queues of "name:queues;name:queues"; what is no such text is left out."""
+    for part in conf.split(";"):
+        name, _, count = part.partition(":")
+        if name and count.isascii() and count.isdigit():
+            for queue_id in range(min(int(count), 1 << 16)):
+                yield MessageQueue(topic, name, queue_id)

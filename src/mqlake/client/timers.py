@@ -1,0 +1,71 @@
+"""Work that is done again and again while a client runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+_log = logging.getLogger(__name__)
+
+
+class Timer:
+    """Runs a coroutine function at intervals, and sooner when it is woken.
+
+    One that raises is logged and called again: what a client does in the background never ends by
+    itself.
+
+    Args:
+        name: for the log.
+        first, every: seconds until the first call, and between two.
+        least: seconds between two calls at least, also if it is woken.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[[], Awaitable[object]],
+        *,
+        first: float,
+        every: float,
+        least: float = 0.0,
+    ) -> None:
+        self._name, self._function = name, function
+        self._next, self._every, self._least = first, every, least
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+
+    def wake(self) -> None:
+        """Have the next call made now."""
+        self._woken.set()
+
+    def sooner(self, seconds: float) -> None:
+        """Have the call after the one that is going on made in so many seconds, if not before."""
+        self._next = min(self._next, seconds)
+
+    async def stop(self) -> None:
+        """Cut off what is going on, and call it no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._next):
+                    await self._woken.wait()
+            except TimeoutError:
+                pass
+            self._woken.clear()
+            self._next = self._every
+            try:
+                await self._function()
+            except Exception:
+                _log.exception("%s failed; it is tried again", self._name)
+            if self._least:
+                await asyncio.sleep(self._least)
