@@ -234,7 +234,7 @@ class ClientInstance:
 
     def _check(self, peer: Peer, command: Command) -> None:
         header = command.header(CheckTransactionHeader)
-        half = next(decode_messages(command.body, header.broker_name or ""), None)
+        half = next(decode_messages(command.body, header.broker_name or "", ReceivedMessage), None)
         group = half.properties.get(PGROUP) if half else None
         member = self._producers.get(group) if group else None
         if half is None or member is None:

@@ -88,7 +88,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         return found
 
 
-class ReceivedMessage(msgspec.Struct, kw_only=True, gc=False):
+class ReceivedMessage(msgspec.Struct, kw_only=True, eq=False):
     """A message that came from a broker.
 
     Attributes:

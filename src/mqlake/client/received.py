@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from mqlake.client.bodies import decompress
 from mqlake.client.message import ReceivedMessage
@@ -12,12 +13,15 @@ from mqlake.formats.record import Record, decode
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 
+M = TypeVar("M", bound=ReceivedMessage)
 
-def decode_messages(data: Body, broker_name: str) -> Iterator[ReceivedMessage]:
+
+def decode_messages(data: Body, broker_name: str, kind: type[M]) -> Iterator[M]:
     """Yield the messages of an answer, one record behind the other.
 
     Args:
         broker_name: of the broker that answered.
+        kind: `ReceivedMessage`, or what a consumer makes of it.
 
     Raises:
         FormatError: bytes that are no record.
@@ -25,11 +29,11 @@ def decode_messages(data: Body, broker_name: str) -> Iterator[ReceivedMessage]:
     at = 0
     while at < len(data):
         record = decode(data, at)
-        yield received(record, broker_name)
+        yield received(record, broker_name, kind)
         at += record.size
 
 
-def received(record: Record, broker_name: str) -> ReceivedMessage:
+def received(record: Record, broker_name: str, kind: type[M]) -> M:
     """Return a record as a message; a body that cannot be decompressed stays as it is."""
     body, fault = record.body, None
     try:
@@ -37,7 +41,7 @@ def received(record: Record, broker_name: str) -> ReceivedMessage:
     except FormatError as error:
         fault = str(error)
     offset_message_id = record.message_id
-    return ReceivedMessage(
+    return kind(
         topic=record.properties.get(RETRY_TOPIC) or record.topic,
         body=body,
         queue=MessageQueue(record.topic, broker_name, record.queue_id),

@@ -1,0 +1,1 @@
+"""Consumers: what reads messages, as one of a group."""

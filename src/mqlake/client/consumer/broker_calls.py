@@ -1,0 +1,280 @@
+"""What a consumer asks of brokers (upstream: `MQClientAPIImpl`, `PullAPIWrapper`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.errors import BrokerError, NoRouteError
+from mqlake.client.instance import ClientInstance
+from mqlake.client.message import ReceivedMessage
+from mqlake.client.received import decode_messages
+from mqlake.errors import MqlakeError
+from mqlake.formats import fastjson
+from mqlake.formats.config import convert
+from mqlake.protocol.bodies.heartbeat import ConsumerIds
+from mqlake.protocol.bodies.locks import LockQueues
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.body import decode_answer, encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Body, Command, oneway, request
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.clients import ConsumerGroupHeader
+from mqlake.protocol.headers.offsets import (
+    OffsetHeader,
+    QueryConsumerOffsetHeader,
+    QueueHeader,
+    SearchOffsetHeader,
+    UpdateConsumerOffsetHeader,
+)
+from mqlake.protocol.headers.pull import PullAnswerHeader, PullHeader
+from mqlake.protocol.headers.send import SendBackHeader
+
+_TIMEOUT = 5.0
+_LOCK_TIMEOUT = 1.0
+_PULL_TIMEOUT = 30.0
+
+
+class PullStatus(Enum):
+    """How a pull ended."""
+
+    FOUND = 1
+    NO_NEW = 2
+    NO_MATCHED = 3
+    OFFSET_ILLEGAL = 4
+
+
+_PULL_STATUS = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class Pulled(NamedTuple):
+    """The answer to a pull.
+
+    Attributes:
+        next_offset: to read from next.
+        min_offset, max_offset: of the queue.
+    """
+
+    status: PullStatus
+    messages: Sequence[ConsumedMessage]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class _LockedQueues(msgspec.Struct):
+    queues: list[MessageQueue] = msgspec.field(name="lockOKMQSet", default=[])
+
+
+class BrokerCalls:
+    """The requests of one consumer of one group."""
+
+    def __init__(self, instance: ClientInstance, group: str) -> None:
+        self._instance, self._group = instance, group
+        self._read_from: dict[MessageQueue, int] = {}
+
+    async def pull(self, queue: MessageQueue, header: PullHeader) -> Pulled:
+        """Read a queue; wait for messages if the header says so.
+
+        Raises:
+            MqlakeError: the broker cannot be asked, refuses, or answers what cannot be read.
+        """
+        address = self._instance.routes.to_read(queue.broker_name, self._read_from.get(queue, 0))
+        if address is None:
+            raise NoRouteError(f"broker {queue.broker_name} is in no route")
+        command = request(RequestCode.PULL_MESSAGE, header)
+        answer = await self._instance.cluster.client.request(address, command, _PULL_TIMEOUT)
+        status = _PULL_STATUS.get(_known(answer.code))
+        if status is None:
+            raise BrokerError(answer.code, answer.remark or f"{address}: code {answer.code}")
+        found = answer.header(PullAnswerHeader)
+        self._read_from[queue] = found.suggest_which_broker_id
+        is_found = status is PullStatus.FOUND
+        messages = (
+            tuple(decode_messages(answer.body, queue.broker_name, ConsumedMessage))
+            if is_found
+            else ()
+        )
+        return Pulled(status, messages, found.next_begin_offset, found.min_offset, found.max_offset)
+
+    async def members(self, topic: str) -> list[str]:
+        """Return the client ids of the group, as a broker of the topic knows them.
+
+        Raises:
+            MqlakeError: no broker of the topic says.
+        """
+        route = await self._instance.routes.of(topic)
+        failure: MqlakeError = NoRouteError(f"topic {topic}: its route names no broker")
+        for addresses in route.addresses.values():
+            for address in addresses.values():
+                try:
+                    answer = await self._ask(
+                        address,
+                        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+                        ConsumerGroupHeader(consumer_group=self._group),
+                    )
+                    return decode_answer(ConsumerIds, answer.body).consumer_id_list
+                except MqlakeError as error:
+                    failure = error
+        raise failure
+
+    # Offsets
+
+    async def offset_of_group(self, queue: MessageQueue) -> int | None:
+        """Return where the group goes on in a queue, None if the broker knows of nothing.
+
+        Raises:
+            MqlakeError: the broker does not say: that is neither 0 nor nothing.
+        """
+        header = QueryConsumerOffsetHeader(
+            consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id
+        )
+        try:
+            answer = await self._ask_master(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
+        except RemotingError as error:
+            if error.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return answer.header(OffsetHeader).offset
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        """Let the broker know where the group goes on; it does not answer.
+
+        Raises:
+            MqlakeError: it cannot be told.
+        """
+        header = UpdateConsumerOffsetHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+        )
+        command = oneway(RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        await self._instance.cluster.client.oneway(self._master(queue), command)
+
+    async def commit_and_wait(self, queue: MessageQueue, offset: int) -> None:
+        """Return once the broker knows where the group goes on.
+
+        Raises:
+            MqlakeError: it does not say that it knows.
+        """
+        header = UpdateConsumerOffsetHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+        )
+        await self._ask_master(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+    async def end_of(self, queue: MessageQueue) -> int:
+        """Return the next queue offset of a queue."""
+        header = QueueHeader(topic=queue.topic, queue_id=queue.queue_id)
+        answer = await self._ask_master(queue, RequestCode.GET_MAX_OFFSET, header)
+        return answer.header(OffsetHeader).offset
+
+    async def start_of(self, queue: MessageQueue) -> int:
+        """Return the first queue offset that a queue still has."""
+        header = QueueHeader(topic=queue.topic, queue_id=queue.queue_id)
+        answer = await self._ask_master(queue, RequestCode.GET_MIN_OFFSET, header)
+        return answer.header(OffsetHeader).offset
+
+    async def offset_at(self, queue: MessageQueue, milliseconds: int) -> int:
+        """Return the queue offset of the first message stored at a time or later."""
+        header = SearchOffsetHeader(
+            topic=queue.topic, queue_id=queue.queue_id, timestamp=milliseconds
+        )
+        answer = await self._ask_master(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        return answer.header(OffsetHeader).offset
+
+    # Messages, locks
+
+    async def send_back(self, message: ReceivedMessage, delay_level: int, most: int) -> None:
+        """Let a message come again later, by the group's retry topic.
+
+        Args:
+            delay_level: 0 for one that grows, below 0 for the dead-letter topic.
+            most: how often it comes again before it is dead.
+
+        Raises:
+            MqlakeError: the broker has not taken it.
+        """
+        header = SendBackHeader(
+            offset=message.physical_offset,
+            group=self._group,
+            delay_level=delay_level,
+            origin_msg_id=message.message_id,
+            origin_topic=message.queue.topic,
+            max_reconsume_times=most,
+        )
+        await self._ask_master(message.queue, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+
+    async def lock(self, broker_name: str, queues: Sequence[MessageQueue]) -> list[MessageQueue]:
+        """Return the queues of a broker that are locked for this client now.
+
+        Raises:
+            MqlakeError: the broker does not say.
+        """
+        answer = await self._ask(
+            self._master_of(broker_name),
+            RequestCode.LOCK_BATCH_MQ,
+            body=self._locks(queues),
+            seconds=_LOCK_TIMEOUT,
+        )
+        return convert(fastjson.loads(bytes(answer.body)), _LockedQueues).queues
+
+    async def unlock(self, broker_name: str, queues: Sequence[MessageQueue]) -> None:
+        """Let go of locks.
+
+        Raises:
+            MqlakeError: the broker cannot be told: it lets go of them after a minute.
+        """
+        command = oneway(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(queues))
+        await self._instance.cluster.client.oneway(self._master_of(broker_name), command)
+
+    def _locks(self, queues: Sequence[MessageQueue]) -> bytes:
+        return encode_body(
+            LockQueues(
+                consumer_group=self._group,
+                client_id=self._instance.client_id,
+                mq_set=list(queues),
+            )
+        )
+
+    async def _ask(
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: Body = b"",
+        seconds: float = _TIMEOUT,
+    ) -> Command:
+        return await self._instance.cluster.ask(address, code, header, body, seconds)
+
+    async def _ask_master(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
+        return await self._ask(self._master(queue), code, header)
+
+    def _master(self, queue: MessageQueue) -> str:
+        return self._master_of(queue.broker_name)
+
+    def _master_of(self, broker_name: str) -> str:
+        address = self._instance.routes.master(broker_name)
+        if address is None:
+            raise NoRouteError(f"broker {broker_name} has no master now")
+        return address
+
+
+def _known(code: int) -> ResponseCode | None:
+    try:
+        return ResponseCode(code)
+    except ValueError:
+        return None

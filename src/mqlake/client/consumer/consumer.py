@@ -1,0 +1,340 @@
+"""Read messages as one of a group (upstream: `DefaultMQPushConsumer`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Self
+
+from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.finishing import Finishing
+from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.locks import INTERVAL, Locks
+from mqlake.client.consumer.offsets import GroupOffsets, LocalOffsets
+from mqlake.client.consumer.ownership import Listener, Ownership, Parts
+from mqlake.client.consumer.pulling import Pulling
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.errors import ClientError, ClosedError
+from mqlake.client.identity import DEFAULT_INSTANCE
+from mqlake.client.instance import ClientInstance, give_back, share_instance
+from mqlake.client.timers import Timer
+from mqlake.errors import MqlakeError
+from mqlake.protocol.bodies.heartbeat import BROADCASTING, CLUSTERING, PASSIVE, ConsumerData
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
+from mqlake.protocol.command import Command
+from mqlake.protocol.naming import group_fault, retry_topic
+from mqlake.storage.clock import SystemClock
+
+Handler = Callable[[ConsumedMessage], Awaitable[object]]
+"""Handles one message: it is acknowledged when this returns, and comes again if it raises."""
+
+_SOON = 1.0
+_FROM = {"last": "CONSUME_FROM_LAST_OFFSET", "first": "CONSUME_FROM_FIRST_OFFSET"}
+
+_log = logging.getLogger(__name__)
+
+
+class Consumer:
+    """Reads topics as one of a group; for the tasks of one event loop.
+
+        async with Consumer("localhost:9876", "billing", {"orders": "paid || refunded"}) as consumer:
+            async for message in consumer:
+                ...
+                await message.ack()
+
+    A message that is not acknowledged comes again: after a crash, when another consumer gets the
+    queue, or after `retry_later`. So it comes at least once, and may come twice.
+
+    Args:
+        name_servers: "host:port", several separated by `;`.
+        group: the consumer group. All its members must have the same topics and expressions.
+        topics: an expression by topic: of tags, ALL for all messages, or `Sql`.
+        settings: how it behaves.
+        instance: a name that tells the clients of one machine apart.
+        unit: upstream's `unitName`.
+        on_assigned, on_revoked: told of queues that have become its own, or are not any more.
+
+    Raises:
+        ClientError: the name of the group cannot be used.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        group: str,
+        topics: Mapping[str, str] | Sequence[str] | str,
+        *,
+        settings: ConsumerSettings | None = None,
+        instance: str = DEFAULT_INSTANCE,
+        unit: str | None = None,
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+    ) -> None:
+        if fault := group_fault(group):
+            raise ClientError(fault)
+        self.group, self._name_servers = group, name_servers
+        self._settings = settings or ConsumerSettings()
+        self._instance_name, self._unit = instance, unit
+        self._listeners = on_assigned, on_revoked
+        now = SystemClock().milliseconds()
+        self._wanted = {topic: Wanted(topic, wish, now) for topic, wish in _wishes(topics).items()}
+        if not self._settings.broadcasting:
+            own = retry_topic(group)
+            self._wanted[own] = Wanted(own, ALL, now)
+        self._instance: ClientInstance | None = None
+        self._workers: set[asyncio.Task[None]] = set()
+        self._jobs: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Join the group; `async with` does it.
+
+        Raises:
+            ClientError: this process has a consumer of the group under the same instance name.
+        """
+        settings, loop = self._settings, asyncio.get_running_loop()
+        instance = share_instance(
+            self._name_servers, self._instance_name, self._unit, consumer_group=self.group
+        )
+        try:
+            instance.add_consumer(self)
+        except BaseException:
+            await give_back(instance)
+            raise
+        self._instance = instance
+        calls, self._inbox = BrokerCalls(instance, self.group), Inbox()
+        offsets = (
+            LocalOffsets(instance.client_id, self.group)
+            if settings.broadcasting
+            else GroupOffsets(calls)
+        )
+        locks = Locks(calls, loop.time)
+        pulling = Pulling(self.group, calls, offsets, self._inbox, settings, self, self._moved)
+        self._parts = Parts(instance, settings, calls, offsets, self._inbox, locks, pulling)
+        self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
+        self._finishing = Finishing(calls, self._inbox, settings, self._ownership)
+        for topic in self._wanted:
+            await instance.routes.load(topic)
+        await instance.heartbeat()
+        self._timers = self._make_timers()
+        await self._rebalance()
+        for timer in self._timers:
+            timer.start()
+
+    async def close(self) -> None:
+        """Let handlers end, keep how far they are, and leave the group."""
+        instance, self._instance = self._instance, None
+        if instance is None:
+            return
+        try:
+            for timer in self._timers:
+                await timer.stop()
+            self._inbox.close()
+            await self._end_workers()
+            for job in self._jobs:
+                job.cancel()
+            await asyncio.gather(*self._jobs, return_exceptions=True)
+            await self._ownership.close()
+            await instance.remove(self)
+        finally:
+            await give_back(instance)
+
+    # Messages
+
+    def __aiter__(self) -> AsyncIterator[ConsumedMessage]:
+        return self._messages()
+
+    async def _messages(self) -> AsyncIterator[ConsumedMessage]:
+        self._require_open()
+        while (taken := await self._inbox.take(1)) is not None:
+            yield taken[1][0]
+
+    async def batches(self, most: int = 32) -> AsyncIterator[Sequence[ConsumedMessage]]:
+        """Yield messages of one queue at a time, up to so many, each to be finished by itself."""
+        self._require_open()
+        while (taken := await self._inbox.take(most)) is not None:
+            yield taken[1]
+
+    async def run(self, handler: Handler, *, concurrency: int = 20) -> None:
+        """Have a function handle all messages, until the consumer is closed.
+
+        Args:
+            concurrency: messages that are handled at once; in order, of different queues.
+        """
+        self._require_open()
+        workers = [asyncio.create_task(self._work(handler)) for _ in range(concurrency)]
+        self._workers.update(workers)
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            self._workers.difference_update(workers)
+
+    async def _work(self, handler: Handler) -> None:
+        async for message in self._messages():
+            try:
+                await handler(message)
+            except Exception:
+                _log.exception("message %s failed, and comes again", message.message_id)
+                await self.retry_later(message, 0)
+            else:
+                await self.ack(message)
+
+    async def ack(self, message: ConsumedMessage) -> bool:
+        """Do what `ConsumedMessage.ack` says."""
+        return await self._finishing.ack(message)
+
+    async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:
+        """Do what `ConsumedMessage.retry_later` says."""
+        return await self._finishing.retry_later(message, delay_level)
+
+    # Where it reads
+
+    @property
+    def queues(self) -> frozenset[MessageQueue]:
+        """Return the queues that are its own now."""
+        return self._ownership.queues
+
+    def pause(self, topic: str) -> None:
+        """Read a topic no further; what was read is still handed over."""
+        self._parts.pulling.paused.add(topic)
+
+    def resume(self, topic: str) -> None:
+        """Read a topic on."""
+        self._parts.pulling.paused.discard(topic)
+
+    async def commit(self) -> None:
+        """Keep how far it is, now, and return once brokers know."""
+        self._require_open()
+        await self._ownership.commit(is_last=True)
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on at a queue offset of a queue that is its own; what was read of it is dropped.
+
+        Raises:
+            ClientError: the queue is another consumer's.
+        """
+        if queue not in self.queues:
+            raise ClientError(f"queue {queue.queue_id} of {queue.topic} is another consumer's")
+        await self._ownership.drop([queue])
+        await self._parts.offsets.commit({queue: offset}, is_last=True)
+        await self._rebalance()
+
+    # What its instance asks of it
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Return the topics that it is subscribed to, its group's retry topic included."""
+        return tuple(self._wanted)
+
+    def data(self) -> ConsumerData:
+        """Return what brokers are told of it."""
+        settings = self._settings
+        start = settings.consume_from
+        return ConsumerData(
+            group_name=self.group,
+            consume_type=PASSIVE,
+            message_model=BROADCASTING if settings.broadcasting else CLUSTERING,
+            consume_from_where=_FROM.get(str(start), "CONSUME_FROM_TIMESTAMP"),
+            subscription_data_set=[wanted.data() for wanted in self._wanted.values()],
+            unit_mode=self._unit is not None,
+        )
+
+    def rebalance_soon(self) -> None:
+        """Look again which queues are its own: the group's members have changed."""
+        self._timers[0].wake()
+
+    def routes_changed(self, topics: set[str]) -> None:
+        """Look again which queues are its own, if topics of its own are among these."""
+        if not topics.isdisjoint(self._wanted):
+            self.rebalance_soon()
+
+    def reset_offsets(self, command: Command) -> None:
+        """Go on where somebody wants the group to, as they have told the broker."""
+        table = read_queue_table(read_object(command.body).get("offsetTable") or {}, int)
+        self._start_job(self._reset(table))
+
+    # How
+
+    def _make_timers(self) -> tuple[Timer, ...]:
+        settings = self._settings
+        every, commit = settings.rebalance_interval, settings.commit_interval
+        rebalance = Timer("rebalance", self._rebalance, first=_SOON, every=every, least=0.2)
+        timers = (rebalance, Timer("offsets", self._commit, first=commit, every=commit))
+        if not settings.in_order:
+            return timers
+        return (*timers, Timer("locks", self._renew, first=INTERVAL, every=INTERVAL))
+
+    async def _rebalance(self) -> None:
+        before = self.queues
+        is_done = await self._ownership.rebalance()
+        if not is_done:
+            self._timers[0].sooner(_SOON)
+        if before != self.queues and self._instance is not None:
+            now = SystemClock().milliseconds()
+            for wanted in self._wanted.values():
+                wanted.version = now
+            await self._instance.heartbeat()
+
+    async def _commit(self) -> None:
+        await self._ownership.commit()
+
+    async def _renew(self) -> None:
+        await self._parts.locks.renew(self._ownership)
+        for held in self._ownership:
+            self._inbox.offer(held)
+
+    def _moved(self, held: QueueMessages, offset: int) -> None:
+        held.drop()
+        self._start_job(self._reset({held.queue: offset}))
+
+    async def _reset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        mine = {queue: offset for queue, offset in offsets.items() if queue in self.queues}
+        await self._ownership.drop(mine)
+        await self._parts.offsets.commit(mine, is_last=True)
+        await self._rebalance()
+
+    def _start_job(self, work: Awaitable[None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except MqlakeError as error:
+                _log.warning("group %s: %s", self.group, error)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+
+    async def _end_workers(self) -> None:
+        workers = {worker for worker in self._workers if worker is not asyncio.current_task()}
+        if not workers:
+            return
+        _, late = await asyncio.wait(workers, timeout=self._settings.close_timeout)
+        for worker in late:
+            worker.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    def _require_open(self) -> None:
+        if self._instance is None:
+            raise ClosedError("the consumer is closed, or was not started")
+
+
+def _wishes(topics: Mapping[str, str] | Sequence[str] | str) -> dict[str, str]:
+    if isinstance(topics, str):
+        return {topics: ALL}
+    if isinstance(topics, Mapping):
+        return dict(topics)
+    return dict.fromkeys(topics, ALL)

@@ -1,0 +1,148 @@
+"""Read one queue, for as long as it is this consumer's (upstream: `DefaultMQPushConsumerImpl`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from mqlake.client.consumer.broker_calls import BrokerCalls, Pulled, PullStatus
+from mqlake.client.consumer.consumed import Finisher
+from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.offsets import Offsets
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.errors import BrokerError
+from mqlake.errors import MqlakeError
+from mqlake.formats.topic_names import RETRY_PREFIX
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.headers.pull import COMMITS_OFFSET, MAY_SUSPEND, PullHeader
+
+_SUSPEND_MS = 15_000
+_FULL, _PAUSED, _BUSY, _FAILED = 0.05, 0.5, 0.02, 1.0
+"""Seconds until a queue is looked at again."""
+_BUSY_CODES = frozenset((ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY))
+
+_log = logging.getLogger(__name__)
+
+
+class Pulling:
+    """Reads queues into what is held of them.
+
+    Args:
+        moved: called where a queue must be read from elsewhere than was thought.
+
+    Attributes:
+        paused: topics that are not read now.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        calls: BrokerCalls,
+        offsets: Offsets,
+        inbox: Inbox,
+        settings: ConsumerSettings,
+        finisher: Finisher,
+        moved: Callable[[QueueMessages, int], None],
+    ) -> None:
+        self._group, self._calls, self._offsets = group, calls, offsets
+        self._inbox, self._settings, self._finisher = inbox, settings, finisher
+        self._moved = moved
+        self._loop = asyncio.get_running_loop()
+        self.paused: set[str] = set()
+
+    async def run(self, held: QueueMessages, wanted: Wanted, delay: float) -> None:
+        """Read a queue until it is dropped.
+
+        Args:
+            delay: seconds to wait before.
+        """
+        await asyncio.sleep(delay)
+        is_failing = False
+        while not held.is_dropped:
+            try:
+                if held.next_offset is None:
+                    held.next_offset = await self._start(held.queue)
+                if wait := self._must_wait(held):
+                    held.last_pull = self._loop.time()
+                    await asyncio.sleep(wait)
+                    continue
+                pulled = await self._calls.pull(held.queue, self._header(held, wanted))
+                held.last_pull = self._loop.time()
+                is_failing = False
+            except MqlakeError as error:
+                is_busy = isinstance(error, BrokerError) and error.code in _BUSY_CODES
+                if not is_busy and not is_failing:
+                    is_failing = True
+                    _log.warning("%s is not read now: %s", _name(held.queue), error)
+                await asyncio.sleep(_BUSY if is_busy else _FAILED)
+                continue
+            if not held.is_dropped:
+                self._take(held, wanted, pulled)
+
+    def _take(self, held: QueueMessages, wanted: Wanted, pulled: Pulled) -> None:
+        if pulled.status is PullStatus.OFFSET_ILLEGAL:
+            _log.warning(
+                "%s: there is no offset %s: it goes on at %d",
+                _name(held.queue),
+                held.next_offset,
+                pulled.next_offset,
+            )
+            self._moved(held, pulled.next_offset)
+            return
+        messages = [message for message in pulled.messages if wanted.takes(message)]
+        for message in messages:
+            message.finisher = self._finisher
+        held.add(messages, pulled.next_offset)
+        self._inbox.offer(held)
+
+    def _must_wait(self, held: QueueMessages) -> float:
+        """Return seconds until the queue may be read on, 0 for now."""
+        settings = self._settings
+        if held.queue.topic in self.paused:
+            return _PAUSED
+        if not held.is_locked:
+            return _PAUSED
+        is_full = len(held) >= settings.queue_messages or held.bytes >= settings.queue_bytes
+        is_wide = not settings.in_order and held.span > settings.queue_span
+        return _FULL if is_full or is_wide else 0.0
+
+    def _header(self, held: QueueMessages, wanted: Wanted) -> PullHeader:
+        committed = held.committed_offset or 0
+        commits = committed > 0 and not self._settings.broadcasting
+        return PullHeader(
+            consumer_group=self._group,
+            topic=held.queue.topic,
+            queue_id=held.queue.queue_id,
+            queue_offset=held.next_offset or 0,
+            max_msg_nums=self._settings.pull_size,
+            sys_flag=MAY_SUSPEND | (COMMITS_OFFSET if commits else 0),
+            commit_offset=committed if commits else 0,
+            suspend_timeout_millis=_SUSPEND_MS,
+            sub_version=wanted.version,
+            expression_type=wanted.expression_type,
+            max_msg_bytes=self._settings.pull_bytes,
+        )
+
+    async def _start(self, queue: MessageQueue) -> int:
+        """Return where to begin in a queue.
+
+        Raises:
+            MqlakeError: that is not known now. It is never taken for the first or the last offset.
+        """
+        found = await self._offsets.read(queue)
+        if found is not None and found >= 0:
+            return found
+        start, is_retry = self._settings.consume_from, queue.topic.startswith(RETRY_PREFIX)
+        if start == "first" or (start == "last" and is_retry):
+            return await self._calls.start_of(queue)
+        if start == "last" or is_retry:
+            return await self._calls.end_of(queue)
+        return await self._calls.offset_at(queue, start)
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}"

@@ -1,0 +1,57 @@
+"""What a consumer wants of a topic (upstream: `FilterAPI`, `MessageSelector`)."""
+
+from __future__ import annotations
+
+from mqlake.client.message import ReceivedMessage
+from mqlake.formats.java_string import hash_code
+from mqlake.protocol.bodies.heartbeat import Subscription
+
+ALL = "*"
+_OR = "||"
+
+
+class Sql(str):
+    """A condition in RocketMQ's SQL92, over the properties of messages."""
+
+    __slots__ = ()
+
+
+class Wanted:
+    """A topic, and which of its messages are wanted.
+
+    Attributes:
+        topic: its name.
+        version: milliseconds since 1970, when it last changed: brokers keep the newest.
+
+    Args:
+        selection: an expression of tags such as "TagA || TagB", ALL for all, or `Sql`.
+    """
+
+    def __init__(self, topic: str, selection: str, version: int) -> None:
+        self.topic, self.version = topic, version
+        self.is_sql = isinstance(selection, Sql)
+        self.expression = str(selection).strip() or ALL
+        is_tags = not self.is_sql and self.expression != ALL
+        tags = [tag.strip() for tag in self.expression.split(_OR)] if is_tags else []
+        self.tags = frozenset(tag for tag in tags if tag)
+
+    @property
+    def expression_type(self) -> str:
+        """Return the name that brokers have for the kind of expression."""
+        return "SQL92" if self.is_sql else "TAG"
+
+    def data(self) -> Subscription:
+        """Return what brokers are told of it."""
+        tags = sorted(self.tags)
+        return Subscription(
+            topic=self.topic,
+            sub_string=self.expression,
+            sub_version=self.version,
+            expression_type=self.expression_type,
+            tags_set=tags,
+            code_set=sorted({hash_code(tag) for tag in tags}),
+        )
+
+    def takes(self, message: ReceivedMessage) -> bool:
+        """Whether a message has a tag that is wanted: brokers only compare hashes of tags."""
+        return not self.tags or message.tags in self.tags
