@@ -65,7 +65,7 @@ class Timer:
             self._next = self._every
             try:
                 await self._function()
-            except Exception:
+            except Exception:  # noqa: BLE001 (it is tried again)
                 _log.exception("%s failed; it is tried again", self._name)
             if self._least:
                 await asyncio.sleep(self._least)

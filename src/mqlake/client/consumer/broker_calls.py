@@ -49,7 +49,7 @@ class PullStatus(Enum):
     OFFSET_ILLEGAL = 4
 
 
-_PULL_STATUS = {
+_PULL_STATUS: dict[int, PullStatus] = {
     ResponseCode.SUCCESS: PullStatus.FOUND,
     ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW,
     ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED,
@@ -94,17 +94,13 @@ class BrokerCalls:
             raise NoRouteError(f"broker {queue.broker_name} is in no route")
         command = request(RequestCode.PULL_MESSAGE, header)
         answer = await self._instance.cluster.client.request(address, command, _PULL_TIMEOUT)
-        status = _PULL_STATUS.get(_known(answer.code))
+        status = _PULL_STATUS.get(answer.code)
         if status is None:
             raise BrokerError(answer.code, answer.remark or f"{address}: code {answer.code}")
         found = answer.header(PullAnswerHeader)
         self._read_from[queue] = found.suggest_which_broker_id
-        is_found = status is PullStatus.FOUND
-        messages = (
-            tuple(decode_messages(answer.body, queue.broker_name, ConsumedMessage))
-            if is_found
-            else ()
-        )
+        data = answer.body if status is PullStatus.FOUND else b""
+        messages = tuple(decode_messages(data, queue.broker_name, ConsumedMessage))
         return Pulled(status, messages, found.next_begin_offset, found.min_offset, found.max_offset)
 
     async def members(self, topic: str) -> list[str]:
@@ -271,10 +267,3 @@ class BrokerCalls:
         if address is None:
             raise NoRouteError(f"broker {broker_name} has no master now")
         return address
-
-
-def _known(code: int) -> ResponseCode | None:
-    try:
-        return ResponseCode(code)
-    except ValueError:
-        return None

@@ -42,7 +42,8 @@ _log = logging.getLogger(__name__)
 class Consumer:
     """Reads topics as one of a group; for the tasks of one event loop.
 
-        async with Consumer("localhost:9876", "billing", {"orders": "paid || refunded"}) as consumer:
+        topics = {"orders": "paid || refunded"}
+        async with Consumer("localhost:9876", "billing", topics) as consumer:
             async for message in consumer:
                 ...
                 await message.ack()
@@ -81,7 +82,7 @@ class Consumer:
         self._settings = settings or ConsumerSettings()
         self._instance_name, self._unit = instance, unit
         self._listeners = on_assigned, on_revoked
-        now = SystemClock().milliseconds()
+        self._version = now = SystemClock().milliseconds()
         self._wanted = {topic: Wanted(topic, wish, now) for topic, wish in _wishes(topics).items()}
         if not self._settings.broadcasting:
             own = retry_topic(group)
@@ -187,7 +188,7 @@ class Consumer:
         async for message in self._messages():
             try:
                 await handler(message)
-            except Exception:
+            except Exception:  # noqa: BLE001 (whatever it is, the message comes again)
                 _log.exception("message %s failed, and comes again", message.message_id)
                 await self.retry_later(message, 0)
             else:
@@ -249,7 +250,7 @@ class Consumer:
             consume_type=PASSIVE,
             message_model=BROADCASTING if settings.broadcasting else CLUSTERING,
             consume_from_where=_FROM.get(str(start), "CONSUME_FROM_TIMESTAMP"),
-            subscription_data_set=[wanted.data() for wanted in self._wanted.values()],
+            subscription_data_set=[wanted.data(self._version) for wanted in self._wanted.values()],
             unit_mode=self._unit is not None,
         )
 
@@ -284,10 +285,11 @@ class Consumer:
         if not is_done:
             self._timers[0].sooner(_SOON)
         if before != self.queues and self._instance is not None:
-            now = SystemClock().milliseconds()
-            for wanted in self._wanted.values():
-                wanted.version = now
+            self._version = SystemClock().milliseconds()
             await self._instance.heartbeat()
+            # Brokers refuse to be read with a version that they have not been told of.
+            for wanted in self._wanted.values():
+                wanted.version = self._version
 
     async def _commit(self) -> None:
         await self._ownership.commit()

@@ -182,7 +182,7 @@ class Ownership:
         now = self._loop.time()
         since = self._leaving_since.setdefault(held.queue, now)
         held.suspended_until = float("inf")
-        while held.has_out and self._loop.time() < now + _PATIENCE:
+        while held.has_out and self._loop.time() < now + _PATIENCE:  # noqa: ASYNC110 (rare, short)
             await asyncio.sleep(0.01)
         return not held.has_out or self._loop.time() > since + _MOST_PATIENCE
 
@@ -202,7 +202,7 @@ class Ownership:
                 continue
             try:
                 await listener(set(queues))
-            except Exception:
+            except Exception:  # noqa: BLE001 (it is the user's)
                 _log.exception("a listener for queues failed")
 
 

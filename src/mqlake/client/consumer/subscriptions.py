@@ -21,7 +21,7 @@ class Wanted:
 
     Attributes:
         topic: its name.
-        version: milliseconds since 1970, when it last changed: brokers keep the newest.
+        version: milliseconds since 1970: the newest one that brokers have been told.
 
     Args:
         selection: an expression of tags such as "TagA || TagB", ALL for all, or `Sql`.
@@ -40,13 +40,13 @@ class Wanted:
         """Return the name that brokers have for the kind of expression."""
         return "SQL92" if self.is_sql else "TAG"
 
-    def data(self) -> Subscription:
-        """Return what brokers are told of it."""
+    def data(self, version: int) -> Subscription:
+        """Return what brokers are told of it, under a version that is newer than the last one."""
         tags = sorted(self.tags)
         return Subscription(
             topic=self.topic,
             sub_string=self.expression,
-            sub_version=self.version,
+            sub_version=version,
             expression_type=self.expression_type,
             tags_set=tags,
             code_set=sorted({hash_code(tag) for tag in tags}),

@@ -1,4 +1,7 @@
-"""A message, or a batch, as it goes on the wire (upstream: `DefaultMQProducerImpl.sendKernelImpl`)."""
+"""A message, or a batch, as it goes on the wire.
+
+Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
+"""
 
 from __future__ import annotations
 

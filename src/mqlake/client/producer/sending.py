@@ -27,7 +27,7 @@ from mqlake.protocol.command import Command
 from mqlake.protocol.headers.send import SendMessageResponseHeader
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
-_STATUS = {
+_STATUS: dict[int, SendStatus] = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
     ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
     ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
@@ -88,7 +88,8 @@ class Sending:
         failure: NotStoredError | PerhapsStoredError | None = None
         is_perhaps_stored, broker = False, None
         stored: list[SendResult] | None = None
-        for number in range(1 + self._tries.retries):
+        tries = 0
+        for tries in range(1, 2 + self._tries.retries):
             left = deadline - self._loop.time()
             if left <= 0:
                 break
@@ -99,7 +100,7 @@ class Sending:
             except RefusedError as error:
                 failure = error
                 if error.code not in _PASSING:
-                    error.tries = number + 1
+                    error.tries = tries
                     raise
             except NotStoredError as error:
                 failure = error
@@ -115,9 +116,9 @@ class Sending:
         if failure is None:
             raise NotStoredError(f"topic {outgoing.topic}: not sent within {seconds:g} s", 0)
         if kind is type(failure) or not is_perhaps_stored:
-            failure.tries = number + 1
+            failure.tries = tries
             raise failure
-        raise kind(str(failure), number + 1) from failure
+        raise kind(str(failure), tries) from failure
 
     async def oneway(self, outgoing: Outgoing, queue: MessageQueue | None, seconds: float) -> None:
         """Send without an answer; whether it arrives, nobody knows.
@@ -170,7 +171,7 @@ class Sending:
 
 
 def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> list[SendResult]:
-    status = _STATUS.get(_code(answer.code))
+    status = _STATUS.get(answer.code)
     if status is None:
         reason = answer.remark or f"code {answer.code}"
         raise RefusedError(answer.code, f"broker {queue.broker_name}: {reason}")
@@ -193,10 +194,3 @@ def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> list[S
         )
         for number, key in enumerate(keys)
     ]
-
-
-def _code(number: int) -> ResponseCode | None:
-    try:
-        return ResponseCode(number)
-    except ValueError:
-        return None
