@@ -124,6 +124,10 @@ class BrokerCalls:
                     failure = error
         raise failure
 
+    def knows(self, queue: MessageQueue) -> bool:
+        """Whether it is known where a queue's broker is."""
+        return self._instance.routes.master(queue.broker_name) is not None
+
     # Offsets
 
     async def offset_of_group(self, queue: MessageQueue) -> int | None:

@@ -105,6 +105,7 @@ class Consumer:
             ClientError: this process has a consumer of the group under the same instance name.
         """
         settings, loop = self._settings, asyncio.get_running_loop()
+        self._timers = self._make_timers()
         instance = share_instance(
             self._name_servers, self._instance_name, self._unit, consumer_group=self.group
         )
@@ -128,7 +129,6 @@ class Consumer:
         for topic in self._wanted:
             await instance.routes.load(topic)
         await instance.heartbeat()
-        self._timers = self._make_timers()
         await self._rebalance()
         for timer in self._timers:
             timer.start()

@@ -18,7 +18,7 @@ from mqlake.errors import MqlakeError
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.headers.pull import COMMITS_OFFSET, MAY_SUSPEND, PullHeader
+from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
 
 _SUSPEND_MS = 15_000
 _FULL, _PAUSED, _BUSY, _FAILED = 0.05, 0.5, 0.02, 1.0
@@ -33,6 +33,7 @@ class Pulling:
 
     Args:
         moved: called where a queue must be read from elsewhere than was thought.
+        states_subscription: whether each pull says what is wanted, since brokers do not know.
 
     Attributes:
         paused: topics that are not read now.
@@ -47,10 +48,12 @@ class Pulling:
         settings: ConsumerSettings,
         finisher: Finisher,
         moved: Callable[[QueueMessages, int], None],
+        *,
+        states_subscription: bool = False,
     ) -> None:
         self._group, self._calls, self._offsets = group, calls, offsets
         self._inbox, self._settings, self._finisher = inbox, settings, finisher
-        self._moved = moved
+        self._moved, self._states_subscription = moved, states_subscription
         self._loop = asyncio.get_running_loop()
         self.paused: set[str] = set()
 
@@ -113,16 +116,21 @@ class Pulling:
     def _header(self, held: QueueMessages, wanted: Wanted) -> PullHeader:
         committed = held.committed_offset or 0
         commits = committed > 0 and not self._settings.broadcasting
+        flags = MAY_SUSPEND
+        if self._states_subscription:
+            commits = False
+            flags |= HAS_SUBSCRIPTION
         return PullHeader(
             consumer_group=self._group,
             topic=held.queue.topic,
             queue_id=held.queue.queue_id,
             queue_offset=held.next_offset or 0,
             max_msg_nums=self._settings.pull_size,
-            sys_flag=MAY_SUSPEND | (COMMITS_OFFSET if commits else 0),
+            sys_flag=flags | (COMMITS_OFFSET if commits else 0),
             commit_offset=committed if commits else 0,
             suspend_timeout_millis=_SUSPEND_MS,
             sub_version=wanted.version,
+            subscription=wanted.expression if self._states_subscription else None,
             expression_type=wanted.expression_type,
             max_msg_bytes=self._settings.pull_bytes,
         )

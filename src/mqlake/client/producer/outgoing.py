@@ -152,7 +152,8 @@ class Outgoings:
             parts.append((message.flag, message.body, encode_properties(properties)))
         body = encode_batch(parts)
         self._check(first.topic, len(body))
-        whole = _text({UNIQ_KEY: self._next_key(), WAIT: _wait(first)})
+        # 4.9 gives each message the batch's properties, too: no key here, unlike upstream.
+        whole = _text({WAIT: _wait(first)})
         return Outgoing(
             first.topic,
             body,

@@ -1,0 +1,224 @@
+"""Read queues of one's own choice (upstream: `DefaultLitePullConsumer` with `assign`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.offsets import GroupOffsets
+from mqlake.client.consumer.pulling import Pulling
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.errors import ClientError, ClosedError
+from mqlake.client.identity import DEFAULT_INSTANCE
+from mqlake.client.instance import ClientInstance, give_back, share_instance
+from mqlake.client.message import ReceivedMessage
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.naming import group_fault
+from mqlake.storage.clock import SystemClock
+
+
+class PullConsumer:
+    """Reads the queues that it is given; nobody shares them out. For one event loop.
+
+        async with PullConsumer("localhost:9876", "audit") as consumer:
+            consumer.assign(await consumer.queues_of("orders"))
+            messages = await consumer.poll(timeout=1.0)
+            await consumer.commit()
+
+    Args:
+        name_servers: "host:port", several separated by `;`.
+        group: whose offsets are read and committed.
+        settings: `consume_from`, and how much is read ahead.
+        instance: a name that tells the clients of one machine apart.
+
+    Raises:
+        ClientError: the name of the group cannot be used.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        group: str,
+        *,
+        settings: ConsumerSettings | None = None,
+        instance: str = DEFAULT_INSTANCE,
+    ) -> None:
+        if fault := group_fault(group):
+            raise ClientError(fault)
+        self.group, self._name_servers = group, name_servers
+        self._settings = settings or ConsumerSettings()
+        self._instance_name = instance
+        self._instance: ClientInstance | None = None
+        self._held: dict[MessageQueue, tuple[QueueMessages, Wanted, asyncio.Task[None]]] = {}
+        self._polled: dict[MessageQueue, int] = {}
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    def start(self) -> None:
+        """Be ready to read; `async with` does it."""
+        instance = share_instance(self._name_servers, self._instance_name, None)
+        self._instance, self._inbox = instance, Inbox()
+        self._calls = BrokerCalls(instance, self.group)
+        self._offsets = GroupOffsets(self._calls)
+        self._pulling = Pulling(
+            self.group,
+            self._calls,
+            self._offsets,
+            self._inbox,
+            self._settings,
+            self,
+            self._moved,
+            states_subscription=True,
+        )
+
+    async def close(self) -> None:
+        """Read no more. What was polled is committed only by `commit`."""
+        instance, self._instance = self._instance, None
+        if instance is None:
+            return
+        try:
+            self._inbox.close()
+            tasks = [task for _, _, task in self._held.values()]
+            self.assign(())
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await give_back(instance)
+
+    # Which queues
+
+    async def queues_of(self, topic: str) -> Sequence[MessageQueue]:
+        """Return the queues of a topic that may be read, by broker name and queue id.
+
+        Raises:
+            NoRouteError: nobody knows the topic.
+        """
+        return (await self._require_open().routes.of(topic)).read_queues
+
+    def assign(self, queues: Iterable[MessageQueue], selection: str = ALL) -> None:
+        """Read these queues from now on, and no others.
+
+        A queue that is new is read from where the group is.
+
+        Args:
+            selection: an expression of tags, or `Sql`.
+        """
+        wished = set(queues)
+        for queue in self._held.keys() - wished:
+            self._drop(queue)
+        version = SystemClock().milliseconds()
+        for queue in wished - self._held.keys():
+            self._begin(queue, Wanted(queue.topic, selection, version), None)
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Read a queue from an offset on; what was read ahead of it is dropped.
+
+        Raises:
+            ClientError: the queue is not assigned.
+        """
+        if queue not in self._held:
+            raise ClientError(f"queue {queue.queue_id} of {queue.topic} is not assigned")
+        wanted = self._held[queue][1]
+        self._drop(queue)
+        self._polled[queue] = offset
+        self._begin(queue, wanted, offset)
+
+    # Messages
+
+    async def poll(
+        self,
+        timeout: float = 5.0,  # noqa: ASYNC109 (how long there may be nothing)
+        most: int = 32,
+    ) -> Sequence[ReceivedMessage]:
+        """Return the next messages of one queue; none where there are none in time."""
+        self._require_open()
+        try:
+            async with asyncio.timeout(timeout):
+                taken = await self._inbox.take(most)
+        except TimeoutError:
+            return ()
+        if taken is None:
+            return ()
+        held, messages = taken
+        for message in messages:
+            held.finish(message)
+        if held.committed_offset is not None:
+            self._polled[held.queue] = held.committed_offset
+        return messages
+
+    async def commit(self) -> None:
+        """Let the group go on behind what was polled; return once brokers know."""
+        self._require_open()
+        await self._offsets.commit(dict(self._polled), is_last=True)
+
+    # Offsets
+
+    async def start_of(self, queue: MessageQueue) -> int:
+        """Return the first queue offset that a queue still has."""
+        return await self._known(queue).start_of(queue)
+
+    async def end_of(self, queue: MessageQueue) -> int:
+        """Return the next queue offset of a queue."""
+        return await self._known(queue).end_of(queue)
+
+    async def offset_at(self, queue: MessageQueue, milliseconds: int) -> int:
+        """Return the queue offset of the first message stored at a time or later."""
+        return await self._known(queue).offset_at(queue, milliseconds)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Return where the group goes on in a queue, None if the broker knows of nothing."""
+        return await self._known(queue).offset_of_group(queue)
+
+    # How
+
+    def _begin(self, queue: MessageQueue, wanted: Wanted, offset: int | None) -> None:
+        self._require_open()
+        loop = asyncio.get_running_loop()
+        held = QueueMessages(queue, loop.time, in_order=False)
+        held.next_offset = offset
+        task = loop.create_task(self._pulling.run(held, wanted, 0.0))
+        self._held[queue] = held, wanted, task
+
+    def _drop(self, queue: MessageQueue) -> None:
+        held, _, task = self._held.pop(queue)
+        held.drop()
+        task.cancel()
+        self._polled.pop(queue, None)
+
+    def _moved(self, held: QueueMessages, offset: int) -> None:
+        """Go on where there are messages: those in between are gone."""
+        if held.queue in self._held:
+            wanted = self._held[held.queue][1]
+            self._drop(held.queue)
+            self._begin(held.queue, wanted, offset)
+
+    def _known(self, queue: MessageQueue) -> BrokerCalls:
+        self._require_open()
+        if self._calls.knows(queue):
+            return self._calls
+        raise ClientError(f"topic {queue.topic} is not known here: ask `queues_of` first")
+
+    def _require_open(self) -> ClientInstance:
+        if self._instance is None:
+            raise ClosedError("the consumer is closed, or was not started")
+        return self._instance
+
+    # Messages that were polled are finished.
+
+    async def ack(self, message: ConsumedMessage) -> bool:  # noqa: ARG002
+        """Do nothing: `commit` counts here."""
+        return False
+
+    async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:  # noqa: ARG002
+        """Do nothing: `seek` goes back here."""
+        return False

@@ -1,0 +1,379 @@
+"""Each case is a coroutine function of the name servers' address and a word no other case has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from mqlake.client import (
+    Compression,
+    ConsumedMessage,
+    Consumer,
+    ConsumerSettings,
+    Message,
+    NoReplyError,
+    NoRouteError,
+    NotStoredError,
+    PoppedMessage,
+    Producer,
+    PullConsumer,
+    SendStatus,
+    SimpleConsumer,
+)
+from mqlake.client.message import ReceivedMessage
+
+Case = Callable[[str, str], Awaitable[None]]
+
+FIRST = ConsumerSettings(consume_from="first", handover=0.1)
+IN_ORDER = ConsumerSettings(consume_from="first", in_order=True, handover=0.1, suspend=0.1)
+_PATIENCE = 60
+"""Seconds: a busy machine must not decide a test."""
+
+
+async def collect(consumer: Consumer, count: int) -> list[ConsumedMessage]:
+    """Acknowledge and return so many messages."""
+    found: list[ConsumedMessage] = []
+    async with asyncio.timeout(_PATIENCE):
+        async for message in consumer:
+            found.append(message)
+            assert await message.ack()
+            if len(found) == count:
+                break
+    return found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once something holds."""
+    async with asyncio.timeout(_PATIENCE):
+        while not condition():  # noqa: ASYNC110 (it is somebody else who changes it)
+            await asyncio.sleep(0.02)
+
+
+async def every_field_arrives(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        sent = await producer.send(
+            Message(
+                topic=word,
+                body=b"\0body\xff",
+                tags="red",
+                keys=["k1", "k2"],
+                properties={"colour": "röt"},
+                flag=7,
+            )
+        )
+        assert sent.status is SendStatus.SEND_OK
+        async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
+            (message,) = await collect(consumer, 1)
+    assert message.topic == word
+    assert message.body == b"\0body\xff"
+    assert (message.tags, message.keys, message.flag) == ("red", ["k1", "k2"], 7)
+    assert message.properties["colour"] == "röt"
+    assert message.message_id == sent.message_id == message.unique_key
+    assert message.offset_message_id == sent.offset_message_id
+    assert (message.queue, message.queue_offset) == (sent.queue, sent.queue_offset)
+    assert message.reconsume_times == 0
+
+
+async def batches_arrive_in_order(names: str, word: str) -> None:
+    messages = [
+        Message(topic=word, body=b"%d" % number, tags="odd" if number % 2 else "even")
+        for number in range(300)
+    ]
+    async with Producer(names) as producer:
+        sent = await producer.send_many(messages)
+        assert len({result.message_id for result in sent}) == 300
+        async with Consumer(names, f"{word}-group", {word: "odd"}, settings=FIRST) as consumer:
+            found = await collect(consumer, 150)
+    by_id = {result.message_id: number for number, result in enumerate(sent)}
+    assert all(message.body == b"%d" % by_id[message.message_id] for message in found)
+    assert {(message.queue, message.queue_offset) for message in found} == {
+        (result.queue, result.queue_offset) for result in sent[1::2]
+    }
+
+
+async def compressed_bodies_are_read(names: str, word: str) -> None:
+    body = b"a long body, " * 2000
+    async with Producer(names, compression=Compression(over=100)) as producer:
+        await producer.send(Message(topic=word, body=body))
+        async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
+            (message,) = await collect(consumer, 1)
+    assert message.body == body
+    assert message.sys_flag & 1
+
+
+async def sharding_keys_keep_their_order(names: str, word: str) -> None:
+    keys = ["anna", "bert", "cleo"]
+    async with Producer(names) as producer:
+        for number in range(30):
+            key = keys[number % 3]
+            await producer.send(
+                Message(topic=word, body=f"{key} {number}".encode(), sharding_key=key)
+            )
+        got: list[bytes] = []
+
+        async def handle(message: ConsumedMessage) -> None:
+            await asyncio.sleep(0)
+            got.append(message.body)
+
+        async with Consumer(names, f"{word}-group", word, settings=IN_ORDER) as consumer:
+            running = asyncio.create_task(consumer.run(handle, concurrency=8))
+            await until(lambda: len(got) == 30)
+        await running
+    for key in keys:
+        numbers = [int(body.split()[1]) for body in got if body.startswith(key.encode())]
+        assert numbers == sorted(numbers)
+        assert len(numbers) == 10
+
+
+async def what_fails_in_order_comes_again_in_its_place(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        for number in range(3):
+            await producer.send(Message(topic=word, body=b"%d" % number, sharding_key="one"))
+    got: list[tuple[bytes, int]] = []
+
+    async def handle(message: ConsumedMessage) -> None:
+        got.append((message.body, message.reconsume_times))
+        if message.body == b"1" and message.reconsume_times < 2:
+            raise RuntimeError("not yet")
+
+    async with Consumer(names, f"{word}-group", word, settings=IN_ORDER) as consumer:
+        running = asyncio.create_task(consumer.run(handle))
+        await until(lambda: len(got) == 5)
+    await running
+    assert got == [(b"0", 0), (b"1", 0), (b"1", 1), (b"1", 2), (b"2", 0)]
+
+
+async def what_fails_comes_again_by_the_retry_topic(names: str, word: str) -> None:
+    got: list[ReceivedMessage] = []
+
+    async def handle(message: ConsumedMessage) -> None:
+        got.append(message)
+        if not message.reconsume_times:
+            await message.retry_later(1)
+
+    async with Producer(names) as producer:
+        sent = await producer.send(Message(topic=word, body=b"again"))
+        async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
+            running = asyncio.create_task(consumer.run(handle))
+            await until(lambda: len(got) == 2)
+        await running
+    first, second = got
+    assert (second.body, second.topic, second.reconsume_times) == (b"again", word, 1)
+    assert second.retry_topic == f"%RETRY%{word}-group"
+    assert first.message_id == second.message_id == sent.message_id
+
+
+async def what_fails_too_often_is_dead(names: str, word: str) -> None:
+    settings = ConsumerSettings(consume_from="first", max_retries=0)
+    async with Producer(names) as producer:
+        await producer.send(Message(topic=word, body=b"dead"))
+    async with Consumer(names, f"{word}-group", word, settings=settings) as consumer:
+        async with asyncio.timeout(_PATIENCE):
+            async for message in consumer:
+                assert await message.retry_later()
+                break
+    dead = f"%DLQ%{word}-group"
+    async with Consumer(names, f"{word}-undertaker", dead, settings=FIRST) as consumer:
+        (message,) = await collect(consumer, 1)
+    assert message.body == b"dead"
+
+
+async def a_group_goes_on_where_it_was(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        await producer.send_many([Message(topic=word, body=b"%d" % n) for n in range(40)])
+        group, seen = f"{word}-group", set[tuple[str, int, int]]()
+        for _ in range(4):
+            async with Consumer(names, group, word, settings=FIRST) as consumer:
+                found = await collect(consumer, 10)
+            places = {(m.queue.broker_name, m.queue.queue_id, m.queue_offset) for m in found}
+            assert not places & seen
+            seen |= places
+    assert len(seen) == 40
+
+
+async def two_members_share_the_queues(names: str, word: str) -> None:
+    got: list[bytes] = []
+
+    async def handle(message: ConsumedMessage) -> None:
+        got.append(message.body)
+
+    async with Producer(names) as producer:
+        await producer.send(Message(topic=word, body=b"first"))
+        group = f"{word}-group"
+        async with (
+            Consumer(names, group, word, settings=FIRST) as one,
+            Consumer(names, group, word, settings=FIRST) as two,
+        ):
+            running = [asyncio.create_task(each.run(handle)) for each in (one, two)]
+
+            def shares() -> list[int]:
+                topics = [[q for q in each.queues if q.topic == word] for each in (one, two)]
+                return sorted(len(queues) for queues in topics)
+
+            await until(lambda: shares() == [2, 2])
+            assert not one.queues & two.queues
+            messages = [Message(topic=word, body=b"%d" % number) for number in range(100)]
+            for message in messages:
+                await producer.send(message)
+            await until(lambda: len(set(got)) == 101)
+        await asyncio.gather(*running)
+    assert Counter(got).most_common(1)[0][1] <= 2
+
+
+async def broadcasting_members_get_everything(names: str, word: str) -> None:
+    settings = ConsumerSettings(broadcasting=True)
+    async with Producer(names) as producer:
+        await producer.send(Message(topic=word, body=b"before"))
+        await asyncio.sleep(0.5)  # a broker counts it once it is dispatched
+        group = f"{word}-group"
+        async with (
+            Consumer(names, group, word, settings=settings, instance=f"{word}-1") as one,
+            Consumer(names, group, word, settings=settings, instance=f"{word}-2") as two,
+        ):
+            await until(lambda: len(one.queues) == len(two.queues) == 4)
+            await asyncio.sleep(1)  # where they begin is asked for as they begin to read
+            for number in range(8):
+                await producer.send(Message(topic=word, body=b"%d" % number))
+            found = await asyncio.gather(collect(one, 8), collect(two, 8))
+    for messages in found:
+        assert sorted(message.body for message in messages) == [b"%d" % n for n in range(8)]
+
+
+async def delayed_messages_come_late(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        sent = await producer.send(Message(topic=word, body=b"late", delay_level=1))
+        async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
+            (message,) = await collect(consumer, 1)
+    assert message.body == b"late"
+    assert message.message_id == sent.message_id
+    assert message.store_timestamp - message.born_timestamp >= 900
+
+
+async def transactions_are_committed_or_dropped(names: str, word: str) -> None:
+    async with Producer(names, group=f"{word}-producers") as producer:
+        await producer.send(Message(topic=word, body=b"plain"))
+        async with await producer.transaction(Message(topic=word, body=b"kept")):
+            pass
+        with pytest.raises(RuntimeError, match="changed my mind"):
+            async with await producer.transaction(Message(topic=word, body=b"dropped")):
+                raise RuntimeError("changed my mind")
+        await producer.send(Message(topic=word, body=b"end"))
+        async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
+            found = await collect(consumer, 3)
+    assert {message.body for message in found} == {b"plain", b"kept", b"end"}
+
+
+async def a_request_is_replied_to(names: str, word: str) -> None:
+    async with Producer(names, group=f"{word}-askers") as producer:
+        await producer.send(Message(topic=word, body=b"nobody waits"))
+
+        async def handle(message: ConsumedMessage) -> None:
+            if message.body != b"nobody waits":
+                await producer.reply(message, message.body.upper())
+
+        async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
+            running = asyncio.create_task(consumer.run(handle))
+            reply = await producer.request(Message(topic=word, body=b"ping"), timeout=_PATIENCE)
+            assert reply.body == b"PING"
+        await running
+        with pytest.raises(NoReplyError, match="no reply within"):
+            await producer.request(Message(topic=word, body=b"nobody"), timeout=0.5)
+
+
+async def an_offset_can_be_sought(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        for number in range(6):
+            await producer.send(Message(topic=word, body=b"%d" % number, sharding_key="one"))
+    async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
+        first = await collect(consumer, 6)
+        await consumer.seek(first[0].queue, 4)
+        again = await collect(consumer, 2)
+    assert [message.body for message in again] == [b"4", b"5"]
+
+
+async def a_message_that_is_too_long_is_refused(names: str, word: str) -> None:
+    async with Producer(names, max_message_size=1 << 30, compression=None) as producer:
+        with pytest.raises(NotStoredError):
+            await producer.send(Message(topic=word, body=bytes(5 << 20)), timeout=20)
+
+
+async def chosen_queues_are_polled(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        sent = await producer.send_many([Message(topic=word, body=b"%d" % n) for n in range(50)])
+    (queue,) = {result.queue for result in sent}
+    async with PullConsumer(names, f"{word}-group", settings=FIRST) as consumer:
+        async with asyncio.timeout(_PATIENCE):
+            while True:
+                try:
+                    queues = await consumer.queues_of(word)
+                    break
+                except NoRouteError:  # name servers hear of a new topic a little later
+                    await asyncio.sleep(0.1)
+        consumer.assign(queues)
+        found: list[ReceivedMessage] = []
+        async with asyncio.timeout(_PATIENCE):
+            while len(found) < 20:
+                found += await consumer.poll(most=10)
+        await consumer.commit()
+        assert await consumer.committed(queue) == len(found)
+        assert await consumer.end_of(queue) == 50
+        assert await consumer.offset_at(queue, 0) == 0
+        await consumer.seek(queue, 49)
+        (last,) = await consumer.poll(timeout=_PATIENCE)
+        assert (last.body, last.queue_offset) == (b"49", 49)
+        assert await consumer.poll(timeout=0.1) == ()
+
+
+async def popped_messages_come_again_until_acknowledged(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        await producer.send(Message(topic=word, body=b"one"))
+        await producer.send(Message(topic=word, body=b"two", tags="blue"))
+    async with SimpleConsumer(names, f"{word}-group", word, is_from_first=True) as consumer:
+        found: dict[bytes, PoppedMessage] = {}
+        async with asyncio.timeout(_PATIENCE):
+            while len(found) < 2:
+                found |= {message.body: message for message in await consumer.receive(wait=1)}
+        await consumer.ack(found[b"one"])
+        await consumer.change_invisible(found[b"two"], 1)
+        async with asyncio.timeout(_PATIENCE):
+            while not (again := await consumer.receive(wait=2)):
+                pass
+        (message,) = again
+        assert (message.body, message.topic, message.reconsume_times) == (b"two", word, 1)
+        await consumer.ack(message)
+        assert not await consumer.receive(wait=1.5)
+
+
+CASES: Sequence[Case] = (
+    every_field_arrives,
+    batches_arrive_in_order,
+    compressed_bodies_are_read,
+    sharding_keys_keep_their_order,
+    what_fails_in_order_comes_again_in_its_place,
+    what_fails_comes_again_by_the_retry_topic,
+    what_fails_too_often_is_dead,
+    a_group_goes_on_where_it_was,
+    two_members_share_the_queues,
+    broadcasting_members_get_everything,
+    delayed_messages_come_late,
+    transactions_are_committed_or_dropped,
+    a_request_is_replied_to,
+    an_offset_can_be_sought,
+    a_message_that_is_too_long_is_refused,
+    chosen_queues_are_polled,
+)
+"""What brokers of RocketMQ 4.9 can do, too."""
+
+POP_CASES: Sequence[Case] = (popped_messages_come_again_until_acknowledged,)
+
+
+async def run(case: Case, names: str) -> None:
+    """Run a case, and see that it leaves no task behind."""
+    before = asyncio.all_tasks()
+    await case(names, case.__name__.replace("_", "-"))
+    await asyncio.sleep(0.05)
+    left = asyncio.all_tasks() - before
+    assert not left, left
