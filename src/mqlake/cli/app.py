@@ -18,14 +18,17 @@ import typer
 from mqlake.cli.commands import admin as admin_commands
 from mqlake.cli.commands import (
     broker,
+    consume,
     convert,
     export,
     follow,
     inspect,
     namesrv,
+    produce,
     query,
     rebuild,
     retention,
+    tail,
     verify,
 )
 from mqlake.cli.commands import kafka as kafka_commands
@@ -63,6 +66,9 @@ def _program(
 COMMANDS: dict[str, ModuleType] = {
     "broker": broker,
     "namesrv": namesrv,
+    "produce": produce,
+    "consume": consume,
+    "tail": tail,
     "inspect": inspect,
     "verify": verify,
     "rebuild": rebuild,

@@ -21,10 +21,10 @@ HEAD = """\
 *For everyone who runs `mqlake` in a shell or from a program.
 Made by `python -m mqlake.cli.reference > docs/cli.md`; do not edit.*
 
-`broker` and `namesrv` serve until they are stopped; `admin` talks to them. Every other command but
-those of `mqlake kafka` takes a store directory, the one that holds `commitlog/`. Reading never
-changes a byte of it; only `rebuild` without `--out` writes into it, and only the files that
-RocketMQ derives from the commit log.
+`broker` and `namesrv` serve until they are stopped; `admin` talks to them, and `produce`, `consume`
+and `tail` to any RocketMQ cluster. Every other command but those of `mqlake kafka` takes a store
+directory, the one that holds `commitlog/`. Reading never changes a byte of it; only `rebuild`
+without `--out` writes into it, and only the files that RocketMQ derives from the commit log.
 
 | exit code | meaning |
 | --- | --- |
@@ -34,7 +34,8 @@ RocketMQ derives from the commit log.
 | 130 | interrupted |
 | 141 | whoever read stdout went away |
 
-With `--json`, stdout has one JSON object on one line and nothing else. Times are milliseconds since
+With `--json`, stdout has one JSON object on one line and nothing else; one for each message with
+`consume` and `tail`. Times are milliseconds since
 1970 in options and in JSON; text shows local time as well. Progress and errors go to stderr.
 `MQLAKE_DEBUG=1` shows the traceback of an error.
 """

@@ -70,6 +70,16 @@ class GroupOffsets:
                 _log.warning("the offset %d of %s is not kept yet: %s", offset, queue, error)
 
 
+class NoOffsets:
+    """Of a reader without a group: it begins where it is told to, each time."""
+
+    async def read(self, queue: MessageQueue) -> int | None:  # noqa: ARG002
+        return None
+
+    async def commit(self, offsets: dict[MessageQueue, int], *, is_last: bool = False) -> None:
+        """Do nothing."""
+
+
 class LocalOffsets:
     """Offsets of a broadcasting consumer, in a file that Java clients read and write, too.
 

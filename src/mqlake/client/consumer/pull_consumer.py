@@ -9,7 +9,7 @@ from typing import Self
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
-from mqlake.client.consumer.offsets import GroupOffsets
+from mqlake.client.consumer.offsets import GroupOffsets, NoOffsets, Offsets
 from mqlake.client.consumer.pulling import Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
@@ -22,6 +22,9 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.naming import group_fault
 from mqlake.storage.clock import SystemClock
 
+_NOBODY = "TOOLS_CONSUMER"
+"""A group that every broker has, for reading without one."""
+
 
 class PullConsumer:
     """Reads the queues that it is given; nobody shares them out. For one event loop.
@@ -33,7 +36,7 @@ class PullConsumer:
 
     Args:
         name_servers: "host:port", several separated by `;`.
-        group: whose offsets are read and committed.
+        group: whose offsets are read and committed; None for a reader without a group.
         settings: `consume_from`, and how much is read ahead.
         instance: a name that tells the clients of one machine apart.
 
@@ -44,12 +47,12 @@ class PullConsumer:
     def __init__(
         self,
         name_servers: str,
-        group: str,
+        group: str | None = None,
         *,
         settings: ConsumerSettings | None = None,
         instance: str = DEFAULT_INSTANCE,
     ) -> None:
-        if fault := group_fault(group):
+        if group is not None and (fault := group_fault(group)):
             raise ClientError(fault)
         self.group, self._name_servers = group, name_servers
         self._settings = settings or ConsumerSettings()
@@ -69,10 +72,11 @@ class PullConsumer:
         """Be ready to read; `async with` does it."""
         instance = share_instance(self._name_servers, self._instance_name, None)
         self._instance, self._inbox = instance, Inbox()
-        self._calls = BrokerCalls(instance, self.group)
-        self._offsets = GroupOffsets(self._calls)
+        group = self.group or _NOBODY
+        self._calls = BrokerCalls(instance, group)
+        self._offsets: Offsets = GroupOffsets(self._calls) if self.group else NoOffsets()
         self._pulling = Pulling(
-            self.group,
+            group,
             self._calls,
             self._offsets,
             self._inbox,

@@ -53,7 +53,7 @@ class PoppedMessage(ReceivedMessage, kw_only=True, eq=False):
 
     @property
     def invisible_until(self) -> int:
-        """Return when another consumer may get it: milliseconds since 1970, by the broker's clock."""
+        """Return when another one may get it: milliseconds since 1970, by the broker's clock."""
         return self.receipt.pop_time + self.receipt.invisible_time if self.receipt else 0
 
 

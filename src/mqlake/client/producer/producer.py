@@ -159,9 +159,12 @@ class Producer:
         by_lane: dict[tuple[str, str | None], list[tuple[int, Message]]] = {}
         for number, message in enumerate(messages):
             by_lane.setdefault((message.topic, message.sharding_key), []).append((number, message))
-        async with asyncio.TaskGroup() as group:
-            for lane in by_lane.values():
-                group.create_task(self._send_lane(lane, most, timeout, results))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for lane in by_lane.values():
+                    group.create_task(self._send_lane(lane, most, timeout, results))
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
         return [results[number] for number in range(len(messages))]
 
     async def send_batch(

@@ -1,0 +1,94 @@
+"""Read messages of a topic of any RocketMQ cluster, as a member of a group, and write their bodies.
+
+Members of one group share the queues. Each message is acknowledged once it is written; Ctrl-C
+commits how far the group is, and ends. Without `--group` all queues are read, and nothing is
+committed. With `--json` each message is a JSON object on a line of its own, as `mqlake produce
+--ndjson` reads it: `body` where it is UTF-8, else `bodyBase64`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqlake.cli.options import Progress, UsageError
+from mqlake.cli.streams import (
+    DEFAULT_NAMES,
+    From,
+    Most,
+    Names,
+    Rate,
+    Sql92,
+    Tags,
+    Topic,
+    begin_at,
+    or_told,
+    read_all_queues,
+    run_until_told,
+    write_message,
+)
+
+if TYPE_CHECKING:
+    from mqlake.client import Consumer
+
+EXAMPLES = (
+    "mqlake consume orders --group billing",
+    "mqlake consume orders --group billing --tags 'paid || refunded' --json --max 100",
+    "mqlake consume orders --from earliest",
+)
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Write each message as one JSON object on one line.")
+]
+
+
+def consume(
+    topic: Topic,
+    names: Names = DEFAULT_NAMES,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="The consumer group."),
+    ] = None,
+    tags: Tags = "*",
+    sql: Sql92 = None,
+    begin: From = "latest",
+    most: Most = None,
+    progress: Progress = None,
+    json: Json = False,
+) -> int:
+    """Read messages of a topic."""
+    from mqlake.client import Consumer, ConsumerSettings, Sql
+
+    if sql is not None and tags != "*":
+        raise UsageError("--tags and --sql do not go together")
+    wanted = tags if sql is None else Sql(sql)
+    settings = ConsumerSettings(consume_from=begin_at(begin))
+    shown = Rate("read", wanted=progress)
+
+    async def work(told: asyncio.Event) -> None:
+        if group is None:
+            await read_all_queues(names, topic, wanted, settings, most, told, shown, as_json=json)
+            return
+        async with Consumer(names, group, {topic: wanted}, settings=settings) as consumer:
+            await _read(consumer, most, told, shown, as_json=json)
+
+    try:
+        run_until_told(work)
+    finally:
+        shown.end()
+    return 0
+
+
+async def _read(
+    consumer: Consumer, most: int | None, told: asyncio.Event, shown: Rate, *, as_json: bool
+) -> None:
+    messages = aiter(consumer)
+    while most is None or shown.count < most:
+        message = await or_told(anext(messages), told)
+        if message is None:
+            return
+        write_message(message, as_json=as_json)
+        await message.ack()
+        shown.add()

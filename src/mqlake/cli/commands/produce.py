@@ -1,0 +1,110 @@
+"""Send messages to a topic of any RocketMQ cluster: each line of stdin, or of a file, is one.
+
+With `--ndjson` a line is a JSON object with `body` (or `bodyBase64`), and where wanted `tags`,
+`keys`, `properties`, `shardingKey`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
+(milliseconds since 1970): what `mqlake consume --json` writes can be sent again. Messages go in
+batches. The program ends with an error at the first message that no broker acknowledges, and says
+how many lines were acknowledged before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqlake.cli.lines import Lines, open_lines
+from mqlake.cli.options import Json, Progress, settings_given
+from mqlake.cli.output import write_json
+from mqlake.cli.streams import DEFAULT_NAMES, Names, Rate, Topic, or_told, run_until_told
+
+if TYPE_CHECKING:
+    from mqlake.client import Message
+
+EXAMPLES = (
+    "echo hello | mqlake produce orders",
+    "mqlake produce orders lines.txt --tags paid --key 4711 -n 10.0.0.5:9876",
+    "mqlake consume orders --json | mqlake produce orders-copy --ndjson --rate 500",
+)
+
+_CHUNK = 256
+"""Lines that are read, and sent, at a time."""
+
+
+def produce(
+    topic: Topic,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Lines to send; stdin without it."),
+    ] = None,
+    names: Names = DEFAULT_NAMES,
+    ndjson: Annotated[
+        bool, typer.Option("--ndjson", help="Each line is a JSON object, not a body.")
+    ] = False,
+    tags: Annotated[
+        str | None, typer.Option("--tags", metavar="TAG", help="Tag of messages without one.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="KEY", help="Key of messages without one; may be repeated."),
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", metavar="NAME=VALUE", help="A property; may be repeated."),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", metavar="N", min=0.001, help="Messages a second at most."),
+    ] = None,
+    progress: Progress = None,
+    json: Json = False,
+) -> int:
+    """Send lines as messages to a topic."""
+    from mqlake.client import Message
+    from mqlake.client.message_json import message_from_json
+
+    more = settings_given(properties)
+
+    def made(line: bytes) -> Message:
+        message = message_from_json(line, topic) if ndjson else Message(topic=topic, body=line)
+        message.tags = message.tags or tags
+        message.keys = message.keys or key or ()
+        message.properties = {**more, **message.properties}
+        return message
+
+    shown = Rate("sent", wanted=progress)
+
+    async def work(told: asyncio.Event) -> None:
+        with open_lines(file) as lines:
+            await _send(names, lines, made, rate, shown, told)
+
+    try:
+        run_until_told(work)
+    finally:
+        shown.end()
+        if json:
+            seconds = round(shown.seconds, 3)
+            write_json({"topic": topic, "acknowledged": shown.count, "seconds": seconds})
+    return 0
+
+
+async def _send(
+    names: str,
+    lines: Lines,
+    made: Callable[[bytes], Message],
+    rate: float | None,
+    shown: Rate,
+    told: asyncio.Event,
+) -> None:
+    from mqlake.client import Producer
+
+    most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate)))
+    async with Producer(names) as producer:
+        while not told.is_set() and (some := await or_told(lines.next(most), told)):
+            await producer.send_many([made(line) for line in some])
+            shown.add(len(some))
+            if rate is not None:
+                await or_told(asyncio.sleep(max(0.0, shown.count / rate - shown.seconds)), told)

@@ -1,0 +1,58 @@
+"""Show messages of a topic as they arrive, without a group: nobody else gets fewer of them.
+
+Begins behind the last message, or where `--from` says. With `--json` each message is a JSON object
+on a line of its own. Ctrl-C ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from mqlake.cli.options import Progress
+from mqlake.cli.streams import (
+    DEFAULT_NAMES,
+    From,
+    Most,
+    Names,
+    Rate,
+    Tags,
+    Topic,
+    begin_at,
+    read_all_queues,
+    run_until_told,
+)
+
+EXAMPLES = (
+    "mqlake tail orders",
+    "mqlake tail orders --from earliest --tags paid --json",
+)
+
+
+def tail(
+    topic: Topic,
+    names: Names = DEFAULT_NAMES,
+    tags: Tags = "*",
+    begin: From = "latest",
+    most: Most = None,
+    progress: Progress = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write each message as one JSON object on one line.")
+    ] = False,
+) -> int:
+    """Show messages of a topic as they arrive."""
+    from mqlake.client import ConsumerSettings
+
+    settings = ConsumerSettings(consume_from=begin_at(begin))
+    shown = Rate("read", wanted=progress)
+
+    async def work(told: asyncio.Event) -> None:
+        await read_all_queues(names, topic, tags, settings, most, told, shown, as_json=json)
+
+    try:
+        run_until_told(work)
+    finally:
+        shown.end()
+    return 0

@@ -1,0 +1,70 @@
+"""Lines of a file or of stdin, for a program that may be told to stop while it waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+
+_BLOCK = 1 << 16
+_AHEAD = 4
+
+
+class Lines:
+    """Lines of a file descriptor, read ahead by a thread of its own.
+
+    A daemon thread, and no file object: neither holds up the end of the program.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._loop = descriptor, asyncio.get_running_loop()
+        self._blocks: asyncio.Queue[bytes | OSError] = asyncio.Queue(_AHEAD)
+        self._lines: deque[bytes] = deque()
+        self._rest, self._is_over = b"", False
+        Thread(target=self._read, name="lines", daemon=True).start()
+
+    async def next(self, most: int) -> list[bytes]:
+        """Return the lines that are there, without their ends; none once there are no more.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        while not self._lines and not self._is_over:
+            self._take(await self._blocks.get())
+        return [self._lines.popleft() for _ in range(min(most, len(self._lines)))]
+
+    def _take(self, block: bytes | OSError) -> None:
+        if isinstance(block, OSError):
+            raise block
+        if not block:
+            self._is_over = True
+            if self._rest:
+                self._lines.append(self._rest)
+            return
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        self._lines.extend(line.removesuffix(b"\r") for line in lines)
+
+    def _read(self) -> None:
+        block: bytes | OSError = b" "
+        while block and not isinstance(block, OSError):
+            try:
+                block = os.read(self._descriptor, _BLOCK)
+            except OSError as error:
+                block = error
+            with suppress(RuntimeError):  # the loop is over
+                asyncio.run_coroutine_threadsafe(self._blocks.put(block), self._loop).result()
+
+
+@contextmanager
+def open_lines(path: Path | None) -> Generator[Lines]:
+    """Give the lines of a file, of stdin without one."""
+    if path is None:
+        yield Lines(sys.stdin.fileno())
+        return
+    with path.open("rb") as file:
+        yield Lines(file.fileno())

@@ -1,0 +1,187 @@
+"""What `produce`, `consume` and `tail` share: lines in, lines out, and the rate on stderr."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+from mqlake.cli.options import UsageError
+from mqlake.cli.output import write, write_json
+
+if TYPE_CHECKING:
+    from mqlake.client import ConsumerSettings, ReceivedMessage
+
+DEFAULT_NAMES = "127.0.0.1:9876"
+_POLLED = 256
+_EVERY = 1.0
+"""Seconds between two lines that say how far it is."""
+
+T = TypeVar("T")
+
+Names = Annotated[
+    str,
+    typer.Option(
+        "--namesrvAddr",
+        "-n",
+        envvar="NAMESRV_ADDR",
+        metavar="ADDRESSES",
+        help="Name servers, host:port, several separated by `;`.",
+    ),
+]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
+Tags = Annotated[
+    str,
+    typer.Option("--tags", metavar="EXPRESSION", help='Only these, such as "paid || refunded".'),
+]
+Sql92 = Annotated[
+    str | None,
+    typer.Option("--sql", metavar="CONDITION", help='Only those for which it holds: "price > 9".'),
+]
+Most = Annotated[
+    int | None,
+    typer.Option("--max", metavar="N", min=1, help="Stop after so many messages."),
+]
+From = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="WHERE",
+        help="Where a group begins that has no offset: earliest, latest, or milliseconds since"
+        " 1970.",
+    ),
+]
+
+
+class Rate:
+    """Says on stderr how many messages went by.
+
+    Args:
+        wanted: None asks whether stderr is a terminal.
+    """
+
+    def __init__(self, verb: str, *, wanted: bool | None) -> None:
+        self._verb = verb
+        self._is_wanted = sys.stderr.isatty() if wanted is None else wanted
+        self._begun = self._said = time.monotonic()
+        self._said_count = 0
+        self.count = 0
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it has been."""
+        return time.monotonic() - self._begun
+
+    def add(self, count: int = 1) -> None:
+        """Count messages, and say so once a second."""
+        self.count += count
+        now = time.monotonic()
+        if self._is_wanted and now - self._said >= _EVERY:
+            rate = (self.count - self._said_count) / (now - self._said)
+            self._write(f"{self._verb} {self.count:,}, {rate:,.0f} a second")
+            self._said, self._said_count = now, self.count
+
+    def end(self) -> None:
+        """Say how many there were in all."""
+        if self._is_wanted:
+            self._write(f"{self._verb} {self.count:,} in {self.seconds:.1f} s")
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def begin_at(where: str) -> int | Literal["first", "last"]:
+    """Return what `--from` says: "first", "last", or milliseconds since 1970.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    if where == "earliest":
+        return "first"
+    if where == "latest":
+        return "last"
+    if where.isascii() and where.isdigit():
+        return int(where)
+    raise UsageError(f"--from takes earliest, latest or milliseconds since 1970, not {where!r}")
+
+
+def run_until_told(work: Callable[[asyncio.Event], Awaitable[T]]) -> T:
+    """Run a coroutine function; SIGINT and SIGTERM set its event, and it ends in good order."""
+
+    async def run() -> T:
+        told, loop = asyncio.Event(), asyncio.get_running_loop()
+        with _told_by_signals(loop, told):
+            return await work(told)
+
+    return asyncio.run(run())
+
+
+@contextmanager
+def _told_by_signals(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> Generator[None]:
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        loop.add_signal_handler(number, told.set)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def or_told(work: Awaitable[T], told: asyncio.Event) -> T | None:
+    """Return what something returns, None if the program is to end before."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(told.wait())
+    try:
+        await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        return None
+    finally:
+        for each in (task, waiting):
+            each.cancel()
+        await asyncio.gather(task, waiting, return_exceptions=True)
+
+
+async def read_all_queues(
+    names: str,
+    topic: str,
+    wanted: str,
+    settings: ConsumerSettings,
+    most: int | None,
+    told: asyncio.Event,
+    shown: Rate,
+    *,
+    as_json: bool,
+) -> None:
+    """Write the messages of all queues of a topic; nothing is committed.
+
+    Args:
+        most: how many, None for all until the program is told to stop.
+    """
+    from mqlake.client import PullConsumer
+
+    async with PullConsumer(names, settings=settings) as consumer:
+        consumer.assign(await consumer.queues_of(topic), wanted)
+        while not told.is_set() and (most is None or shown.count < most):
+            left = _POLLED if most is None else min(_POLLED, most - shown.count)
+            for message in await or_told(consumer.poll(most=left), told) or ():
+                write_message(message, as_json=as_json)
+                shown.add()
+
+
+def write_message(message: ReceivedMessage, *, as_json: bool) -> None:
+    """Write one message: its body and the end of a line, or a JSON object."""
+    from mqlake.client.message_json import message_to_json
+
+    if as_json:
+        write_json(message_to_json(message))
+    else:
+        write(message.body + b"\n")

@@ -1,0 +1,103 @@
+"""Messages as JSON objects, one a line: what `mqlake consume --json` writes and `produce` reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from mqlake.client.message import SHARDING_KEY, Message, ReceivedMessage
+from mqlake.errors import FormatError
+from mqlake.formats.own_properties import MSG_REGION, TRACE_ON
+from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT
+
+_OTHERWISE = frozenset((KEYS, TAGS, UNIQ_KEY, WAIT, SHARDING_KEY, MSG_REGION, TRACE_ON))
+"""Properties that have a member of their own, or are the broker's."""
+
+
+class _Given(msgspec.Struct, rename="camel", kw_only=True):
+    topic: str | None = None
+    body: str | None = None
+    body_base64: str | None = None
+    tags: str | None = None
+    keys: str | list[str] = []
+    properties: dict[str, str] = {}
+    sharding_key: str | None = None
+    delay_level: int = 0
+    delay: int | None = None
+    deliver_at: int | None = None
+
+
+_decode = msgspec.json.Decoder(_Given).decode
+
+
+def message_from_json(line: bytes, topic: str) -> Message:
+    """Return the message that a JSON object stands for; other members than these are ignored.
+
+    Args:
+        topic: of the message, whatever the object says.
+
+    Raises:
+        FormatError: it is no such object.
+    """
+    try:
+        given = _decode(line)
+        body = _body(given)
+    except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error) as error:
+        raise FormatError(f"not a message: {error}") from None
+    properties = {name: value for name, value in given.properties.items() if name not in _OTHERWISE}
+    return Message(
+        topic=topic,
+        body=body,
+        tags=given.tags,
+        keys=given.keys,
+        properties=properties,
+        sharding_key=given.sharding_key,
+        delay_level=given.delay_level,
+        delay=given.delay,
+        deliver_at=given.deliver_at,
+    )
+
+
+def message_to_json(message: ReceivedMessage) -> dict[str, Any]:
+    """Return a message as a JSON object: `body` where it is UTF-8, else `bodyBase64`."""
+    found: dict[str, Any] = {
+        "topic": message.topic,
+        "brokerName": message.queue.broker_name,
+        "queueId": message.queue.queue_id,
+        "queueOffset": message.queue_offset,
+        "msgId": message.message_id,
+        "offsetMsgId": message.offset_message_id,
+        "tags": message.tags,
+        "keys": message.keys,
+        "shardingKey": message.properties.get(SHARDING_KEY),
+        "properties": message.properties,
+        "bornTimestamp": message.born_timestamp,
+        "bornHost": message.born_host,
+        "storeTimestamp": message.store_timestamp,
+        "storeHost": message.store_host,
+        "reconsumeTimes": message.reconsume_times,
+    }
+    text = as_text(message.body)
+    found |= {"body": text} if text is not None else {"bodyBase64": _base64(message.body)}
+    return found
+
+
+def as_text(body: bytes) -> str | None:
+    """Return a body as text, None where it is no UTF-8."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _body(given: _Given) -> bytes:
+    if given.body is not None:
+        return given.body.encode()
+    return base64.b64decode(given.body_base64 or "", validate=True)
+
+
+def _base64(body: bytes) -> str:
+    return base64.b64encode(body).decode("ascii")
