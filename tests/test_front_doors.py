@@ -24,7 +24,13 @@ HEAVY = ("numba", "numpy", "pyarrow", "pyspark")
 EXPORTS = {
     "mqlake.admin": {"Admin"},
     "mqlake.broker": {"Broker", "BrokerSettings", "make_broker_settings"},
-    "mqlake.client": {"Cluster"},
+    "mqlake.client": {
+        "BrokerError", "ClientError", "ClosedError", "Cluster", "Compression", "ConsumedMessage",
+        "Consumer", "ConsumerSettings", "Message", "MessageQueue", "NoReplyError", "NoRouteError",
+        "NotStoredError", "PerhapsStoredError", "PoppedMessage", "Producer", "PullConsumer",
+        "ReceivedMessage", "RefusedError", "SendError", "SendResult", "SendStatus",
+        "SimpleConsumer", "Sql", "Transaction", "TransactionState", "Tries",
+    },
     "mqlake.dispatch": {
         "Batch", "Gap", "IndexFileBuilder", "SegmentScan", "Want", "group", "to_arrow",
     },

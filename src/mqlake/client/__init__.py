@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mqlake.client.errors import RefusedError as RefusedError
     from mqlake.client.errors import SendError as SendError
     from mqlake.client.message import Message as Message
+    from mqlake.client.message import MessageQueue as MessageQueue
     from mqlake.client.message import ReceivedMessage as ReceivedMessage
     from mqlake.client.producer.outgoing import Compression as Compression
     from mqlake.client.producer.producer import Producer as Producer
@@ -56,6 +57,7 @@ else:
             "Consumer": "consumer.consumer",
             "ConsumerSettings": "consumer.settings",
             "Message": "message",
+            "MessageQueue": "message",
             "NoReplyError": "errors",
             "NoRouteError": "errors",
             "NotStoredError": "errors",

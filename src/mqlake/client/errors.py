@@ -57,9 +57,9 @@ class RefusedError(NotStoredError):
 
 
 class PerhapsStoredError(SendError):
-    """No broker answered: the message may be stored, and if it is sent again, stored twice.
+    """No broker answered: the message may be stored.
 
-    Both copies have the same message id.
+    If it is sent again, consumers may get it twice, under two message ids.
     """
 
 

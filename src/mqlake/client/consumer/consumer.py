@@ -161,6 +161,23 @@ class Consumer:
         while (taken := await self._inbox.take(1)) is not None:
             yield taken[1][0]
 
+    async def receive(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 (how long there may be nothing)
+    ) -> ConsumedMessage | None:
+        """Return the next message; None where there is none in time, or the consumer is closed.
+
+        Args:
+            timeout: seconds; None for ever.
+        """
+        self._require_open()
+        try:
+            async with asyncio.timeout(timeout):
+                taken = await self._inbox.take(1)
+        except TimeoutError:
+            return None
+        return taken[1][0] if taken else None
+
     async def batches(self, most: int = 32) -> AsyncIterator[Sequence[ConsumedMessage]]:
         """Yield messages of one queue at a time, up to so many, each to be finished by itself."""
         self._require_open()

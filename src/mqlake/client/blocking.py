@@ -1,0 +1,222 @@
+"""Producers and consumers for scripts and threads: those of `mqlake.client`, without `await`.
+
+    from mqlake.client.blocking import Consumer, Producer
+
+    with Producer("localhost:9876") as producer:
+        producer.send(Message(topic="orders", body=b"..."))
+
+Each has a thread with an event loop of its own; its methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from threading import Thread
+from typing import Any, Self, TypeVar
+
+from mqlake.client.consumer import consumer as asynchronous_consumer
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.errors import ClosedError
+from mqlake.client.identity import DEFAULT_INSTANCE
+from mqlake.client.message import Message, ReceivedMessage
+from mqlake.client.producer import producer as asynchronous_producer
+from mqlake.client.producer.producer import DEFAULT_GROUP
+from mqlake.client.producer.result import SendResult
+from mqlake.protocol.bodies.message_queue import MessageQueue
+
+T = TypeVar("T")
+
+
+class _LoopThread:
+    """An event loop on a thread."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine returns; it is cancelled if this thread is interrupted."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+
+class _OnThread:
+    """What a producer and a consumer have in common here."""
+
+    _name = "mqlake-client"
+
+    def __init__(self) -> None:
+        self._thread: _LoopThread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = _LoopThread(self._name)
+        try:
+            self._run(self._start())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Do what the asynchronous one does, and end the thread."""
+        if self._thread is not None:
+            try:
+                self._run(self._stop())
+            finally:
+                self._end()
+
+    def _end(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.close()
+
+    async def _start(self) -> None:
+        raise NotImplementedError
+
+    async def _stop(self) -> None:
+        raise NotImplementedError
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._thread is None:
+            work.close()
+            raise ClosedError("it is closed, or was not started")
+        return self._thread.run(work)
+
+
+class Producer(_OnThread):
+    """`mqlake.client.Producer` for threads.
+
+    Args:
+        name_servers, group: as there.
+        options: the other arguments of it.
+    """
+
+    _name = "mqlake-producer"
+
+    def __init__(self, name_servers: str, *, group: str = DEFAULT_GROUP, **options: Any) -> None:
+        super().__init__()
+        self._producer = asynchronous_producer.Producer(name_servers, group=group, **options)
+
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | Callable[[Sequence[MessageQueue]], MessageQueue] | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Store a message; return once a broker has acknowledged it."""
+        return self._run(self._producer.send(message, queue=queue, timeout=timeout))
+
+    def send_many(
+        self, messages: Sequence[Message], *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Store messages of any topics, in batches where they allow it."""
+        return self._run(self._producer.send_many(messages, timeout=timeout))
+
+    def send_batch(
+        self, messages: Sequence[Message], *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Store messages of one topic in one queue, all or none."""
+        return self._run(self._producer.send_batch(messages, timeout=timeout))
+
+    def send_oneway(self, message: Message) -> None:
+        """Send a message without an acknowledgement."""
+        self._run(self._producer.send_oneway(message))
+
+    def request(self, message: Message, *, timeout: float | None = None) -> ReceivedMessage:
+        """Send a message and return the reply of whoever consumes it."""
+        return self._run(self._producer.request(message, timeout=timeout))
+
+    def reply(self, request: ReceivedMessage, body: bytes) -> None:
+        """Reply to a request that a consumer has received."""
+        self._run(self._producer.reply(request, body))
+
+    async def _start(self) -> None:
+        await self._producer.start()
+
+    async def _stop(self) -> None:
+        await self._producer.close()
+
+
+class Consumer(_OnThread):
+    """`mqlake.client.Consumer` for threads.
+
+        with Consumer("localhost:9876", "billing", "orders") as consumer:
+            for message in consumer:
+                consumer.ack(message)
+
+    Args:
+        name_servers, group, topics, settings, instance: as there.
+    """
+
+    _name = "mqlake-consumer"
+
+    def __init__(
+        self,
+        name_servers: str,
+        group: str,
+        topics: Mapping[str, str] | Sequence[str] | str,
+        *,
+        settings: ConsumerSettings | None = None,
+        instance: str = DEFAULT_INSTANCE,
+    ) -> None:
+        super().__init__()
+        self._consumer = asynchronous_consumer.Consumer(
+            name_servers, group, topics, settings=settings, instance=instance
+        )
+
+    def __iter__(self) -> Iterator[ReceivedMessage]:
+        while (message := self.receive()) is not None:
+            yield message
+
+    def receive(self, timeout: float | None = None) -> ReceivedMessage | None:
+        """Return the next message; None once there is none in time, or the consumer is closed.
+
+        Args:
+            timeout: seconds; None for ever.
+        """
+        return self._run(self._next(timeout))
+
+    def ack(self, message: ReceivedMessage) -> bool:
+        """Say that a message is done; return whether that counts."""
+        return self._run(_own(message).ack())
+
+    def retry_later(self, message: ReceivedMessage, delay_level: int = 0) -> bool:
+        """Have a message come again; return whether that counts."""
+        return self._run(_own(message).retry_later(delay_level))
+
+    def commit(self) -> None:
+        """Keep how far it is, now."""
+        self._run(self._consumer.commit())
+
+    async def _next(self, timeout: float | None) -> ReceivedMessage | None:  # noqa: ASYNC109
+        return await self._consumer.receive(timeout)
+
+    async def _start(self) -> None:
+        await self._consumer.start()
+
+    async def _stop(self) -> None:
+        await self._consumer.close()
+
+
+def _own(message: ReceivedMessage) -> ConsumedMessage:
+    if not isinstance(message, ConsumedMessage):
+        raise TypeError("the message did not come from a consumer of a group")
+    return message

@@ -1,0 +1,293 @@
+"""The parts of producers and consumers that need no broker."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqlake.client import Message, MessageQueue, NoRouteError, Sql
+from mqlake.client.bodies import compress, decompress
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.offsets import LocalOffsets
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.message_json import message_from_json
+from mqlake.client.producer.flow import InFlight
+from mqlake.client.producer.outgoing import Outgoings
+from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key
+from mqlake.client.routes import TopicRoute
+from mqlake.client.timers import Timer
+from mqlake.errors import FormatError
+from mqlake.formats.java_string import hash_code
+from mqlake.formats.message_batch import decode_batch
+from mqlake.formats.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZLIB
+from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
+
+QUEUE = MessageQueue("t", "a", 0)
+
+
+def consumed(offset: int, body: bytes = b"x") -> ConsumedMessage:
+    return ConsumedMessage(
+        topic="t",
+        body=body,
+        queue=QUEUE,
+        queue_offset=offset,
+        physical_offset=0,
+        message_id=str(offset),
+        offset_message_id="",
+        properties={},
+        flag=0,
+        sys_flag=0,
+        born_timestamp=0,
+        born_host="",
+        store_timestamp=0,
+        store_host="",
+        reconsume_times=0,
+    )
+
+
+# Bodies
+
+
+@given(st.binary(max_size=5000), st.sampled_from(("zlib", "lz4", "zstd")))
+def test_bodies_come_back(body: bytes, codec: str) -> None:
+    packed, flag = compress(body, codec, 3)  # type: ignore[arg-type]
+    assert decompress(packed, flag) == body
+
+
+def test_producers_before_compression_types_mean_zlib() -> None:
+    assert decompress(zlib.compress(b"old"), COMPRESSED) == b"old"
+
+
+@pytest.mark.parametrize(
+    ("body", "flag"),
+    [
+        (b"no zlib", COMPRESSED | COMPRESSION_ZLIB),
+        (zlib.compress(b"cut off" * 99)[:-3], COMPRESSED | COMPRESSION_ZLIB),
+        (zlib.compress(bytes(1001)), COMPRESSED | COMPRESSION_ZLIB),
+        (b"no lz4", COMPRESSED | COMPRESSION_LZ4),
+        (compress(bytes(1001), "zstd", 3)[0], compress(b"", "zstd", 3)[1]),
+        (b"", COMPRESSED | 7 << 8),
+    ],
+)
+def test_bodies_that_cannot_be_read(body: bytes, flag: int) -> None:
+    with pytest.raises(FormatError):
+        decompress(body, flag, longest=1000)
+
+
+# Queues of a consumer
+
+
+def test_an_offset_never_passes_an_unfinished_message() -> None:
+    held = QueueMessages(QUEUE, lambda: 0.0, in_order=False)
+    assert held.committed_offset is None
+    messages = [consumed(offset) for offset in (5, 6, 9)]
+    held.add(messages, 12)
+    assert (held.committed_offset, held.span, held.bytes) == (5, 4, 3)
+    assert list(held.take(2)) == messages[:2]
+    held.finish(messages[1])
+    assert held.committed_offset == 5
+    held.finish(messages[0])
+    assert held.committed_offset == 9
+    held.finish(held.take(9)[0])
+    assert (held.committed_offset, len(held), held.bytes, held.take(1)) == (12, 0, 0, ())
+
+
+def test_a_queue_in_order_waits_for_what_is_out() -> None:
+    now = 0.0
+    held = QueueMessages(QUEUE, lambda: now, in_order=True)
+    first, second = consumed(0), consumed(1)
+    held.add((first, second), 2)
+    assert held.take(1) == ()  # not locked
+    held.locked_until = 30.0
+    assert list(held.take(1)) == [first]
+    assert held.take(1) == ()
+    held.give_back(first)
+    held.suspended_until = 1.0
+    assert held.take(1) == ()
+    now = 1.0
+    assert list(held.take(2)) == [first, second]
+    held.finish(first)
+    assert not held.is_ready
+    held.drop()
+    assert not held.holds(second)
+
+
+def test_the_inbox_takes_queues_by_turns_and_wakes_one() -> None:
+    async def run() -> None:
+        inbox, queues = Inbox(), [MessageQueue("t", "a", number) for number in range(2)]
+        held = [QueueMessages(queue, lambda: 0.0, in_order=False) for queue in queues]
+        waiting = asyncio.create_task(inbox.take(1))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        for each in held:
+            each.add([consumed(0), consumed(1)], 2)
+            inbox.offer(each)
+            inbox.offer(each)
+        order = [(await inbox.take(1) or (None,))[0] for _ in range(4)]
+        assert order == [*held, *held]
+        late = asyncio.create_task(inbox.take(1))
+        await asyncio.sleep(0)
+        inbox.close()
+        assert await late is None
+        assert await inbox.take(1) is None
+
+    asyncio.run(run())
+
+
+def test_local_offsets_are_in_the_file_that_java_reads(tmp_path: Path) -> None:
+    async def run() -> None:
+        offsets = LocalOffsets("1.2.3.4@DEFAULT", "g", tmp_path)
+        assert await offsets.read(QUEUE) is None
+        await offsets.commit({QUEUE: 7})
+        await offsets.commit({QUEUE: 3, MessageQueue("t", "a", 1): 9})
+        again = LocalOffsets("1.2.3.4@DEFAULT", "g", tmp_path)
+        assert await again.read(QUEUE) == 7
+        file = tmp_path / ".rocketmq_offsets/1.2.3.4@DEFAULT/g/offsets.json"
+        assert file.read_bytes().startswith(b'{"offsetTable":{{"topic":"t","brokerName":"a"')
+        assert file.with_name("offsets.json.bak").exists()
+        file.write_bytes(b"torn")
+        assert await LocalOffsets("1.2.3.4@DEFAULT", "g", tmp_path).read(QUEUE) == 7
+
+    asyncio.run(run())
+
+
+def test_a_subscription() -> None:
+    tags = Wanted("t", " a ||b|| ", 1)
+    assert tags.data(9).code_set == sorted((hash_code("a"), hash_code("b")))
+    assert (tags.data(9).sub_version, tags.data(9).sub_string) == (9, "a ||b||")
+    assert Wanted("t", "", 1).data(1).sub_string == "*"
+    sql = Wanted("t", Sql("a > 1"), 1).data(1)
+    assert (sql.expression_type, sql.tags_set) == ("SQL92", [])
+    message = consumed(0)
+    assert not tags.takes(message)
+    message.properties["TAGS"] = "b"
+    assert tags.takes(message)
+
+
+# Producers
+
+
+def route(**queues: int) -> TopicRoute:
+    rows = [QueueData(name, count, count, 6) for name, count in queues.items()]
+    brokers = [BrokerData("c", name, {0: f"{name}:1"}) for name in queues if name != "slave"]
+    brokers.append(BrokerData("c", "slave", {1: "slave:1"}))
+    return TopicRoute("t", TopicRouteData(queue_datas=rows, broker_datas=brokers))
+
+
+def test_queues_of_brokers_without_a_master_are_read_only() -> None:
+    found = route(b=1, a=2, slave=1)
+    assert [queue.broker_name for queue in found.write_queues] == ["a", "a", "b"]
+    assert [queue.broker_name for queue in found.read_queues] == ["a", "a", "b", "slave"]
+
+
+def test_another_try_goes_to_another_broker() -> None:
+    now = 0.0
+    choice = QueueChoice(lambda: now, avoids_slow_brokers=False)
+    both = route(a=4, b=4)
+    assert {choice.next(both, "a").broker_name for _ in range(20)} == {"b"}
+    assert {choice.next(route(a=4), "a").broker_name for _ in range(20)} == {"a"}
+    assert len({choice.next(both) for _ in range(8)}) == 8
+    with pytest.raises(NoRouteError, match="no queue takes messages"):
+        choice.next(route(slave=1))
+
+
+def test_slow_brokers_are_avoided_for_a_while() -> None:
+    now = 0.0
+    choice = QueueChoice(lambda: now, avoids_slow_brokers=True)
+    both = route(a=1, b=1)
+    choice.took("a", 0.6)
+    assert {choice.next(both).broker_name for _ in range(9)} == {"b"}
+    choice.took("b", 4.0)
+    assert {choice.next(both).broker_name for _ in range(9)} == {"a"}
+    now = 2.0
+    assert {choice.next(both).broker_name for _ in range(9)} == {"a"}
+    now = 6.0
+    assert {choice.next(both).broker_name for _ in range(9)} == {"a", "b"}
+
+
+def test_a_sharding_key_has_javas_queue() -> None:
+    queues = [MessageQueue("t", "a", number) for number in range(7)]
+    assert by_sharding_key(queues, "polygenelubricants").queue_id == 2**31 % 7
+    assert by_sharding_key(queues, "abc").queue_id == 96354 % 7
+
+
+def test_messages_that_cannot_share_a_batch_do_not() -> None:
+    keys = iter(map(str, range(99)))
+    outgoings = Outgoings(lambda: next(keys), lambda: 0, None, 1000)
+    messages = [Message(topic="t", body=bytes(100)) for _ in range(5)]
+    messages.insert(2, Message(topic="t", body=b"late", delay=5))
+    groups = outgoings.batches(list(enumerate(messages)), 700)
+    assert groups == [[0, 1], [2], [3, 4], [5]]
+    batch = outgoings.batch([messages[0], messages[1]])
+    assert [part.body_length for part in decode_batch(batch.body)] == [100, 100]
+    with pytest.raises(FormatError, match="it is delayed"):
+        outgoings.batch(messages)
+    with pytest.raises(FormatError, match="1000, the most"):
+        outgoings.single(Message(topic="t", body=bytes(1001)))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(topic="t", body=b"", delay=1, delay_level=2),
+        Message(topic="t", body=b"", properties={"a": "b\x02c"}),
+        Message(topic="t", body=b"", tags="\ud800"),
+        Message(topic="", body=b""),
+    ],
+)
+def test_messages_that_cannot_be_sent(message: Message) -> None:
+    with pytest.raises(FormatError):
+        Outgoings(lambda: "k", lambda: 0, None, 1000).single(message)
+
+
+def test_messages_wait_for_room_in_their_order() -> None:
+    async def run() -> None:
+        room, order = InFlight(2, 100), list[int]()
+
+        async def send(number: int, size: int) -> None:
+            async with room.room_for(size):
+                order.append(number)
+                await asyncio.sleep(0.01)
+
+        tasks = [asyncio.create_task(send(number, 60)) for number in range(3)]
+        tasks.append(asyncio.create_task(send(3, 1000)))
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await room.drained()
+        assert order == [0, 2, 3]
+        assert (room.count, room.bytes) == (0, 0)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("line", [b"", b"[]", b'{"body":1}', b'{"bodyBase64":"?"}', b"\xff"])
+def test_lines_that_are_no_message(line: bytes) -> None:
+    with pytest.raises(FormatError, match="not a message"):
+        message_from_json(line, "t")
+
+
+def test_a_timer_goes_on_after_a_failure() -> None:
+    async def run() -> None:
+        calls: list[int] = []
+
+        async def call() -> None:
+            calls.append(len(calls))
+            if len(calls) == 1:
+                raise RuntimeError("once")
+
+        timer = Timer("test", call, first=0.0, every=60.0)
+        timer.start()
+        await asyncio.sleep(0.02)
+        timer.wake()
+        await asyncio.sleep(0.02)
+        await timer.stop()
+        assert calls == [0, 1]
+
+    asyncio.run(run())
