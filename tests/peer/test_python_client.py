@@ -8,8 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.behaviour.cases import CASES, POP_CASES, Case, run
+from mqlake.client import (
+    ConsumedMessage,
+    Consumer,
+    Message,
+    Producer,
+    PullConsumer,
+    SendResult,
+)
+from mqlake.testing import broker
+from tests.client.behaviour.cases import CASES, POP_CASES, Case, run, until
 from tests.peer.java_build import JavaMissingError
+from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("python-client")]
@@ -45,3 +55,57 @@ def test_behaviour(case: Case, names: str, request: pytest.FixtureRequest) -> No
     if case in POP_CASES and NEWEST_4_BROKER in request.node.name:
         pytest.skip("brokers of 4.9 do not pop for clients like this one")
     asyncio.run(run(case, names))
+
+
+@pytest.fixture(scope="module", params=[NEWEST, NEWEST_4])
+def java(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Clients]:
+    try:
+        clients = Clients(tmp_path_factory.mktemp("clients"), request.param)
+    except JavaMissingError as reason:
+        pytest.skip(f"without stock clients: {reason}")
+    yield clients
+    clients.close()
+
+
+def test_java_and_python_share_a_group(java: Clients) -> None:
+    """A Python consumer joins a Java one, which has consumed ten messages of each queue."""
+    topic, group = "mixed", "mixed-group"
+    with broker() as running:
+        words = ("updateTopic", "-t", topic, "-b", running.address, "-r", "4", "-w", "4")
+        java.mqadmin(running.name_server, [words])
+        java.hold(running.name_server, topic, group, "mixed-producers")
+        asyncio.run(_join(running.name_server, topic, group))
+        java.let_go(running.name_server)
+
+
+async def _join(names: str, topic: str, group: str) -> None:
+    got: list[ConsumedMessage] = []
+
+    async def handle(message: ConsumedMessage) -> None:
+        got.append(message)
+
+    sent: list[SendResult] = []
+    async with Producer(names) as producer:
+        async with Consumer(names, group, topic) as consumer:
+            running = asyncio.create_task(consumer.run(handle))
+            await until(lambda: sum(queue.topic == topic for queue in consumer.queues) == 2)
+            await asyncio.sleep(3)  # Java consumes these queues until it is told of the new member
+            mine = {queue for queue in consumer.queues if queue.topic == topic}
+            queues = await producer.queues(topic)
+            for number in range(40):
+                message = Message(topic=topic, body=b"%d" % number)
+                sent.append(await producer.send(message, queue=queues[number % 4]))
+            await until(lambda: len({message.message_id for message in got}) >= 20)
+        await running
+    assert {message.message_id for message in got} == {
+        result.message_id for result in sent if result.queue in mine
+    }
+    async with PullConsumer(names, group) as reader:
+        await reader.queues_of(topic)
+        for queue in queues:
+            # Java's half, and what Python had committed when it left.
+            async with asyncio.timeout(60):
+                while await reader.committed(queue) != 20:  # noqa: ASYNC110 (Java's timer)
+                    await asyncio.sleep(0.1)
