@@ -102,6 +102,7 @@ def test_an_offset_never_passes_an_unfinished_message() -> None:
 def test_a_queue_in_order_waits_for_what_is_out() -> None:
     now = 0.0
     held = QueueMessages(QUEUE, lambda: now, in_order=True)
+    assert not held.is_locked
     first, second = consumed(0), consumed(1)
     held.add((first, second), 2)
     assert held.take(1) == ()  # not locked

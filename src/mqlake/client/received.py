@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from mqlake.client.bodies import decompress
+from mqlake.client.bodies import MAX_BODY, decompress
 from mqlake.client.message import ReceivedMessage
 from mqlake.errors import FormatError
 from mqlake.formats.properties import RETRY_TOPIC
 from mqlake.formats.record import Record, decode
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
+
+MAX_BODIES = 4 * MAX_BODY
+"""Bytes that all bodies of one answer may have once they are decompressed."""
 
 M = TypeVar("M", bound=ReceivedMessage)
 
@@ -26,18 +29,24 @@ def decode_messages(data: Body, broker_name: str, kind: type[M]) -> Iterator[M]:
     Raises:
         FormatError: bytes that are no record.
     """
-    at = 0
+    at, left = 0, MAX_BODIES
     while at < len(data):
         record = decode(data, at)
-        yield received(record, broker_name, kind)
+        message = received(record, broker_name, kind, min(left, MAX_BODY))
+        left -= len(message.body)
+        yield message
         at += record.size
 
 
-def received(record: Record, broker_name: str, kind: type[M]) -> M:
-    """Return a record as a message; a body that cannot be decompressed stays as it is."""
+def received(record: Record, broker_name: str, kind: type[M], longest: int) -> M:
+    """Return a record as a message; a body that cannot be decompressed stays as it is.
+
+    Args:
+        longest: bytes that the body may have once it is decompressed.
+    """
     body, fault = record.body, None
     try:
-        body = decompress(body, record.sys_flag)
+        body = decompress(body, record.sys_flag, max(0, longest))
     except FormatError as error:
         fault = str(error)
     offset_message_id = record.message_id

@@ -67,6 +67,7 @@ class Routes:
         self._cluster = cluster
         self._routes: dict[str, TopicRoute] = {}
         self._creating: dict[str, dict[int, str]] = {}  # brokers that make topics
+        self._addresses: dict[str, dict[int, str]] = {}
         self._loading: dict[str, asyncio.Task[TopicRoute | None]] = {}
 
     async def of(self, topic: str) -> TopicRoute:
@@ -97,6 +98,7 @@ class Routes:
         # Not kept: the next message finds the topic that the first one has made.
         route = TopicRoute(topic, data, most_queues=DEFAULT_QUEUES)
         self._creating.update(route.addresses)
+        self._note_addresses()
         return route
 
     async def load(self, topic: str) -> TopicRoute | None:
@@ -127,28 +129,31 @@ class Routes:
         if not route.is_same(self._routes.get(topic)):
             _log.debug("topic %s: its route is new, or has changed", topic)
             self._routes[topic] = route
+            self._note_addresses()
         return self._routes[topic]
 
     # Addresses
 
     def brokers(self) -> dict[str, dict[int, str]]:
         """Return the brokers of all topics: of each name, "host:port" by broker id."""
-        found: dict[str, dict[int, str]] = dict(self._creating)
-        for route in self._routes.values():
-            found.update(route.addresses)
-        return found
+        return self._addresses
 
     def master(self, broker_name: str) -> str | None:
         """Return where the master of a broker name listens, None if that is not known."""
-        return self.brokers().get(broker_name, {}).get(MASTER)
+        return self._addresses.get(broker_name, {}).get(MASTER)
 
     def to_read(self, broker_name: str, broker_id: int) -> str | None:
         """Return where to read of a broker name: from this id, else the next one, else any."""
-        found = self.brokers().get(broker_name, {})
+        found = self._addresses.get(broker_name, {})
         for number in (broker_id, broker_id + 1):
             if number in found:
                 return found[number]
         return next(iter(found.values()), None)
+
+    def _note_addresses(self) -> None:
+        self._addresses = dict(self._creating)
+        for route in self._routes.values():
+            self._addresses.update(route.addresses)
 
 
 def _by_broker(row: QueueData) -> str:

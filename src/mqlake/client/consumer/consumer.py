@@ -126,10 +126,14 @@ class Consumer:
         self._parts = Parts(instance, settings, calls, offsets, self._inbox, locks, pulling)
         self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
         self._finishing = Finishing(calls, self._inbox, settings, self._ownership)
-        for topic in self._wanted:
-            await instance.routes.load(topic)
-        await instance.heartbeat()
-        await self._rebalance()
+        try:
+            for topic in self._wanted:
+                await instance.routes.load(topic)
+            await instance.heartbeat()
+            await self._rebalance()
+        except BaseException:
+            await self.close()
+            raise
         for timer in self._timers:
             timer.start()
 
@@ -247,9 +251,7 @@ class Consumer:
         """
         if queue not in self.queues:
             raise ClientError(f"queue {queue.queue_id} of {queue.topic} is another consumer's")
-        await self._ownership.drop([queue])
-        await self._parts.offsets.commit({queue: offset}, is_last=True)
-        await self._rebalance()
+        await self._reset({queue: offset})
 
     # What its instance asks of it
 
@@ -292,7 +294,7 @@ class Consumer:
         every, commit = settings.rebalance_interval, settings.commit_interval
         rebalance = Timer("rebalance", self._rebalance, first=_SOON, every=every, least=0.2)
         timers = (rebalance, Timer("offsets", self._commit, first=commit, every=commit))
-        if not settings.in_order:
+        if not settings.takes_locks:
             return timers
         return (*timers, Timer("locks", self._renew, first=INTERVAL, every=INTERVAL))
 
@@ -321,10 +323,7 @@ class Consumer:
         self._start_job(self._reset({held.queue: offset}))
 
     async def _reset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        mine = {queue: offset for queue, offset in offsets.items() if queue in self.queues}
-        await self._ownership.drop(mine)
-        await self._parts.offsets.commit(mine, is_last=True)
-        await self._rebalance()
+        await self._ownership.restart(offsets)
 
     def _start_job(self, work: Awaitable[None]) -> None:
         async def run() -> None:

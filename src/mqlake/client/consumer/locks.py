@@ -11,8 +11,9 @@ from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
 INTERVAL = 20.0
-_LIFE = 30.0
+LIFE = 30.0
 """Seconds for which a lock is believed; brokers keep one for 60."""
+FOREVER = float("inf")
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class Locks:
         now = self._now()
         locked = await self.take(queues)
         for queue in locked & queues.keys():
-            queues[queue].locked_until = now + _LIFE
+            queues[queue].locked_until = now + LIFE
 
     async def let_go(self, queues: Iterable[MessageQueue]) -> None:
         """Let other consumers have queues."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.inbox import Inbox
-from mqlake.client.consumer.locks import Locks
+from mqlake.client.consumer.locks import FOREVER, LIFE, Locks
 from mqlake.client.consumer.offsets import Offsets
 from mqlake.client.consumer.pulling import Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
@@ -67,6 +67,7 @@ class Ownership:
         self._held: dict[MessageQueue, QueueMessages] = {}
         self._readers: dict[MessageQueue, asyncio.Task[None]] = {}
         self._leaving_since: dict[MessageQueue, float] = {}
+        self._changing = asyncio.Lock()
 
     def __iter__(self) -> Iterator[QueueMessages]:
         return iter(self._held.values())
@@ -86,6 +87,20 @@ class Ownership:
         Returns:
             Whether all is as it should be; if not, it is to be done again soon.
         """
+        async with self._changing:
+            return await self._rebalance()
+
+    async def restart(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Read queues from other offsets on, those that are the consumer's own."""
+        async with self._changing:
+            mine = {queue: offset for queue, offset in offsets.items() if queue in self._held}
+            for queue in mine:
+                self._held.pop(queue).drop()
+                await self._stop_reading(queue)
+            await self._parts.offsets.commit(mine, is_last=True)
+            await self._rebalance()
+
+    async def _rebalance(self) -> bool:
         is_done, before = True, self.queues
         parts = self._parts
         for topic in list(self._wanted):
@@ -104,14 +119,6 @@ class Ownership:
         await self._tell(before)
         return is_done
 
-    async def drop(self, queues: Iterable[MessageQueue]) -> None:
-        """Leave queues at once, without committing what is held of them."""
-        for queue in queues:
-            held = self._held.pop(queue, None)
-            if held is not None:
-                held.drop()
-                await self._stop_reading(queue)
-
     async def commit(self, *, is_last: bool = False) -> None:
         """Keep how far all queues are finished."""
         offsets = {
@@ -123,16 +130,17 @@ class Ownership:
 
     async def close(self) -> None:
         """Leave all queues; what is finished of them is kept."""
-        for queue in list(self._readers):
-            await self._stop_reading(queue)
-        await self.commit(is_last=True)
-        if self._parts.settings.in_order:
-            await self._parts.locks.let_go(self._held)
-        before = self.queues
-        for held in self:
-            held.drop()
-        self._held.clear()
-        await self._tell(before)
+        async with self._changing:
+            for queue in list(self._readers):
+                await self._stop_reading(queue)
+            await self.commit(is_last=True)
+            if self._parts.settings.takes_locks:
+                await self._parts.locks.let_go(self._held)
+            before = self.queues
+            for held in self:
+                held.drop()
+            self._held.clear()
+            await self._tell(before)
 
     def _late(self, topic: str) -> set[MessageQueue]:
         oldest = self._loop.time() - _LATE
@@ -145,16 +153,15 @@ class Ownership:
     async def _take(self, queues: Iterable[MessageQueue], delay: float) -> bool:
         parts, is_done = self._parts, True
         wanted = sorted(queues, key=lambda queue: (queue.broker_name, queue.queue_id))
-        in_order = parts.settings.in_order and not parts.settings.broadcasting
-        locked = await parts.locks.take(wanted) if in_order and wanted else set(wanted)
+        takes_locks = parts.settings.takes_locks
+        locked = await parts.locks.take(wanted) if takes_locks else set(wanted)
         for queue in wanted:
             if queue not in locked:
                 is_done = False
                 continue
-            held = QueueMessages(queue, self._loop.time, in_order=in_order)
+            held = QueueMessages(queue, self._loop.time, in_order=parts.settings.in_order)
+            held.locked_until = self._loop.time() + LIFE if takes_locks else FOREVER
             self._held[queue] = held
-            if in_order:
-                await parts.locks.renew([held])
             reading = parts.pulling.run(held, self._wanted[queue.topic], delay)
             self._readers[queue] = task = self._loop.create_task(reading)
             task.add_done_callback(_look_at)
@@ -164,7 +171,7 @@ class Ownership:
         is_done = True
         for queue in list(queues):
             held = self._held[queue]
-            if self._parts.settings.in_order and not await self._may_leave(held):
+            if self._parts.settings.takes_locks and not await self._may_leave(held):
                 is_done = False
                 continue
             self._leaving_since.pop(queue, None)
@@ -173,7 +180,7 @@ class Ownership:
                 await self._parts.offsets.commit({queue: offset}, is_last=True)
             held.drop()
             self._held.pop(queue, None)
-            if self._parts.settings.in_order:
+            if self._parts.settings.takes_locks:
                 await self._parts.locks.let_go([queue])
         return is_done
 

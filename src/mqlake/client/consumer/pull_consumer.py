@@ -9,6 +9,7 @@ from typing import Self
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.locks import FOREVER
 from mqlake.client.consumer.offsets import GroupOffsets, NoOffsets, Offsets
 from mqlake.client.consumer.pulling import Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
@@ -189,7 +190,7 @@ class PullConsumer:
         self._require_open()
         loop = asyncio.get_running_loop()
         held = QueueMessages(queue, loop.time, in_order=False)
-        held.next_offset = offset
+        held.next_offset, held.locked_until = offset, FOREVER
         task = loop.create_task(self._pulling.run(held, wanted, 0.0))
         self._held[queue] = held, wanted, task
 

@@ -21,8 +21,10 @@ from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
 
 _SUSPEND_MS = 15_000
-_FULL, _PAUSED, _BUSY, _FAILED = 0.05, 0.5, 0.02, 1.0
+_FULL, _PAUSED, _BUSY, _IDLE, _FAILED = 0.05, 0.5, 0.02, 0.2, 1.0
 """Seconds until a queue is looked at again."""
+_QUICK = 0.1
+"""Seconds: an answer without anything new that comes sooner was not held back."""
 _BUSY_CODES = frozenset((ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY))
 
 _log = logging.getLogger(__name__)
@@ -73,6 +75,7 @@ class Pulling:
                     held.last_pull = self._loop.time()
                     await asyncio.sleep(wait)
                     continue
+                asked, before = self._loop.time(), held.next_offset
                 pulled = await self._calls.pull(held.queue, self._header(held, wanted))
                 held.last_pull = self._loop.time()
                 is_failing = False
@@ -83,8 +86,12 @@ class Pulling:
                     _log.warning("%s is not read now: %s", _name(held.queue), error)
                 await asyncio.sleep(_BUSY if is_busy else _FAILED)
                 continue
-            if not held.is_dropped:
-                self._take(held, wanted, pulled)
+            if held.is_dropped:
+                return
+            self._take(held, wanted, pulled)
+            if pulled.next_offset <= before and held.last_pull < asked + _QUICK:
+                # A broker that holds no request back must not keep this one busy.
+                await asyncio.sleep(_IDLE)
 
     def _take(self, held: QueueMessages, wanted: Wanted, pulled: Pulled) -> None:
         if pulled.status is PullStatus.OFFSET_ILLEGAL:
@@ -98,7 +105,7 @@ class Pulling:
             return
         messages = [message for message in pulled.messages if wanted.takes(message)]
         for message in messages:
-            message.finisher = self._finisher
+            message.finisher, message.queue = self._finisher, held.queue
         held.add(messages, pulled.next_offset)
         self._inbox.offer(held)
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
-_FOREVER = float("inf")
-
 
 class QueueMessages:
     """What a consumer holds of a queue that is its own.
@@ -33,7 +31,7 @@ class QueueMessages:
         self.queue, self._now, self._in_order = queue, now, in_order
         self.next_offset: int | None = None
         self.last_pull = now()
-        self.locked_until = 0.0 if in_order else _FOREVER
+        self.locked_until = 0.0
         self.suspended_until = 0.0
         self.is_dropped = False
         self.bytes = 0

@@ -53,6 +53,11 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
     close_timeout: float = 10.0
 
     @property
+    def takes_locks(self) -> bool:
+        """Whether queues are locked at their brokers, so that no other member reads them."""
+        return self.in_order and not self.broadcasting
+
+    @property
     def retries(self) -> int:
         """Return how often a message comes again before it is dead."""
         if self.max_retries >= 0:
