@@ -6,7 +6,7 @@ Upstream: `MQClientAPIImpl`, `MQClientInstance`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from mqlake.errors import MqlakeError
@@ -44,14 +44,20 @@ class Cluster:
     Args:
         name_servers: "host:port", several separated by `;`.
         handlers: serve what brokers ask of this client, by request code.
+        opened: called with "host:port" when a connection was made.
 
     Attributes:
         client: the connections.
     """
 
-    def __init__(self, name_servers: str, handlers: Mapping[int, Handler] | None = None) -> None:
+    def __init__(
+        self,
+        name_servers: str,
+        handlers: Mapping[int, Handler] | None = None,
+        opened: Callable[[str], object] | None = None,
+    ) -> None:
         self.name_servers = [part.strip() for part in name_servers.split(";") if part.strip()]
-        self.client = RemotingClient(handlers)
+        self.client = RemotingClient(handlers, opened=opened)
 
     async def __aenter__(self) -> Self:
         return self

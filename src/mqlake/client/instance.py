@@ -112,6 +112,7 @@ class ClientInstance:
                 RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._reset,
                 RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._reply,
             },
+            self._connected,
         )
         self.routes = Routes(self.cluster)
         self.unique_keys = UniqueKeys(f"{name.partition('@')[0]}:0", SystemClock())
@@ -119,10 +120,12 @@ class ClientInstance:
         self._producers: dict[str, ProducerMember] = {}
         self._consumers: dict[str, ConsumerMember] = {}
         self._greeted: set[str] = set()
-        self._timers = (
-            Timer("routes", self._refresh, first=ROUTE_INTERVAL, every=ROUTE_INTERVAL),
-            Timer("heartbeats", self.heartbeat, first=1.0, every=HEARTBEAT_INTERVAL),
+        self._greeting: set[str] = set()
+        self._heartbeats = Timer(
+            "heartbeats", self.heartbeat, first=1.0, every=HEARTBEAT_INTERVAL, least=0.1
         )
+        refresh = Timer("routes", self._refresh, first=ROUTE_INTERVAL, every=ROUTE_INTERVAL)
+        self._timers = refresh, self._heartbeats
 
     def start(self) -> None:
         """Begin to keep routes and heartbeats up."""
@@ -195,16 +198,26 @@ class ClientInstance:
             consumer_data_set=[member.data() for _, member in sorted(self._consumers.items())],
         )
         body = encode_body(beat)
-        addresses = {
+        addresses = self._broker_addresses()
+        self._greeted &= addresses
+        await asyncio.gather(*(self._greet(address, body) for address in sorted(addresses)))
+
+    def _connected(self, address: str) -> None:
+        """Tell a broker who is here: with a connection it forgets who came by that."""
+        if address in self._broker_addresses() and address not in self._greeting:
+            self._heartbeats.wake()
+
+    def _broker_addresses(self) -> set[str]:
+        """Return where those listen that want to know who is here: slaves only of consumers."""
+        return {
             address
             for brokers in self.routes.brokers().values()
             for broker_id, address in brokers.items()
             if broker_id == MASTER or self._consumers
         }
-        self._greeted &= addresses
-        await asyncio.gather(*(self._greet(address, body) for address in sorted(addresses)))
 
     async def _greet(self, address: str, body: bytes) -> None:
+        self._greeting.add(address)
         try:
             await self.cluster.ask(address, RequestCode.HEART_BEAT, body=body, seconds=_TIMEOUT)
         except MqlakeError as error:
@@ -214,6 +227,8 @@ class ClientInstance:
             self._greeted.discard(address)
         else:
             self._greeted.add(address)
+        finally:
+            self._greeting.discard(address)
 
     async def _refresh(self) -> None:
         members = (*self._producers.values(), *self._consumers.values())

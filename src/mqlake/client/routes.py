@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -16,6 +17,8 @@ from mqlake.protocol.bodies.route import QueueData, TopicRouteData
 
 READ, WRITE = 4, 2
 """Bits of a topic's permission."""
+MAX_QUEUES = 1 << 16
+"""Queues of one topic that are believed: whoever answers may state two billion."""
 DEFAULT_QUEUES = 4
 """Queues of a topic that a broker makes for a producer."""
 
@@ -36,14 +39,15 @@ class TopicRoute:
         self.addresses = {broker.broker_name: broker.broker_addrs for broker in data.broker_datas}
         self._data = msgspec.json.encode(data)
         rows = sorted(data.queue_datas, key=_by_broker)
-        most = most_queues if most_queues is not None else 1 << 31
-        self.read_queues = tuple(self._queues(rows, READ, most))
+        most = MAX_QUEUES if most_queues is None else most_queues
+        self.read_queues = tuple(islice(self._queues(rows, READ, most), MAX_QUEUES))
         ordered = data.order_topic_conf
-        self.write_queues = (
-            tuple(_ordered_queues(topic, ordered))
+        writable = (
+            _ordered_queues(topic, ordered)
             if isinstance(ordered, str) and ordered
-            else tuple(self._queues(rows, WRITE, most))
+            else self._queues(rows, WRITE, most)
         )
+        self.write_queues = tuple(islice(writable, MAX_QUEUES))
 
     def is_same(self, other: TopicRoute | None) -> bool:
         """Whether name servers say the same of it."""
@@ -165,5 +169,5 @@ def _ordered_queues(topic: str, conf: str) -> Iterator[MessageQueue]:
     for part in conf.split(";"):
         name, _, count = part.partition(":")
         if name and count.isascii() and count.isdigit():
-            for queue_id in range(min(int(count), 1 << 16)):
+            for queue_id in range(min(int(count), MAX_QUEUES)):
                 yield MessageQueue(topic, name, queue_id)

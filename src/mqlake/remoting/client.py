@@ -6,7 +6,7 @@ Upstream: `NettyRemotingClient`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import ONEWAY, Command
@@ -20,7 +20,11 @@ from mqlake.remoting.shared import Shared
 
 
 class RemotingClient:
-    """Sends requests, and serves those that servers send back, on one event loop."""
+    """Sends requests, and serves those that servers send back, on one event loop.
+
+    Args:
+        opened: called with "host:port" when a connection was made.
+    """
 
     def __init__(
         self,
@@ -28,7 +32,9 @@ class RemotingClient:
         limits: Limits | None = None,
         *,
         connect_timeout: float = 3.0,
+        opened: Callable[[str], object] | None = None,
     ) -> None:
+        self._opened = opened
         self._limits = limits or Limits(idle=0)
         routes = (Route(code, handler) for code, handler in (handlers or {}).items())
         self._dispatcher = Dispatcher(routes, self._limits)
@@ -119,6 +125,8 @@ class RemotingClient:
             ) from None
         except OSError as error:
             raise ConnectionFailedError(f"{address}: {error.strerror or error}") from None
+        if self._opened is not None:
+            self._opened(address)
         return peer
 
 
