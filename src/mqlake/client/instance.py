@@ -46,11 +46,6 @@ class ProducerMember(Protocol):
         """Its producer group."""
         ...
 
-    @property
-    def topics(self) -> Iterable[str]:
-        """Topics that it has sent to."""
-        ...
-
     def check(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
         """Find out what has become of a half message, and tell the broker at an address."""
         ...
@@ -117,7 +112,7 @@ class ClientInstance:
         self.routes = Routes(self.cluster)
         self.unique_keys = UniqueKeys(f"{name.partition('@')[0]}:0", SystemClock())
         self.users = 0
-        self._producers: dict[str, ProducerMember] = {}
+        self._producers: dict[str, list[ProducerMember]] = {}
         self._consumers: dict[str, ConsumerMember] = {}
         self._greeted: set[str] = set()
         self._greeting: set[str] = set()
@@ -146,7 +141,7 @@ class ClientInstance:
 
     def add_producer(self, member: ProducerMember) -> None:
         """Take in a producer; the last one of a group answers for its transactions."""
-        self._producers[member.group] = member
+        self._producers.setdefault(member.group, []).append(member)
 
     def add_consumer(self, member: ConsumerMember) -> None:
         """Take in a consumer.
@@ -164,12 +159,10 @@ class ClientInstance:
 
     async def remove(self, member: ProducerMember | ConsumerMember) -> None:
         """Let a member go, and tell brokers so: the others of its group need not wait."""
-        is_producer = self._producers.get(member.group) is member
         is_consumer = self._consumers.get(member.group) is member
-        if is_producer:
-            del self._producers[member.group]
         if is_consumer:
             del self._consumers[member.group]
+        is_producer = self._is_last_producer(member)
         if not is_producer and not is_consumer:
             return
         header = UnregisterClientHeader(
@@ -179,6 +172,17 @@ class ClientInstance:
         )
         asked = (self._tell_gone(address, header) for address in sorted(self._greeted))
         await asyncio.gather(*asked)
+
+    def _is_last_producer(self, member: ProducerMember | ConsumerMember) -> bool:
+        """Let a producer go; return whether it was the last one of its group."""
+        members = self._producers.get(member.group, [])
+        others = [other for other in members if other is not member]
+        if len(others) == len(members):
+            return False
+        self._producers[member.group] = others
+        if not others:
+            del self._producers[member.group]
+        return not others
 
     async def _tell_gone(self, address: str, header: UnregisterClientHeader) -> None:
         try:
@@ -231,9 +235,8 @@ class ClientInstance:
             self._greeting.discard(address)
 
     async def _refresh(self) -> None:
-        members = (*self._producers.values(), *self._consumers.values())
-        topics = {topic for member in members for topic in member.topics}
-        changed = await self.routes.refresh(topics)
+        wanted = {topic for member in self._consumers.values() for topic in member.topics}
+        changed = await self.routes.refresh(wanted | self.routes.topics)
         if not changed:
             return
         for member in self._consumers.values():
@@ -251,11 +254,11 @@ class ClientInstance:
         header = command.header(CheckTransactionHeader)
         half = next(decode_messages(command.body, header.broker_name or "", ReceivedMessage), None)
         group = half.properties.get(PGROUP) if half else None
-        member = self._producers.get(group) if group else None
-        if half is None or member is None:
+        members = self._producers.get(group) if group else None
+        if half is None or not members:
             _log.warning("%s asks for a transaction of group %s: none is here", peer.address, group)
             return
-        member.check(half, header, peer.address)
+        members[-1].check(half, header, peer.address)
 
     def _reset(self, _peer: Peer, command: Command) -> None:
         member = self._consumers.get(command.fields.get("group", ""))
@@ -263,7 +266,8 @@ class ClientInstance:
             member.reset_offsets(command)
 
     def _reply(self, _peer: Peer, command: Command) -> Command:
-        if not any(member.take_reply(command) for member in self._producers.values()):
+        producers = (member for members in self._producers.values() for member in members)
+        if not any(member.take_reply(command) for member in producers):
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "nobody waits for this reply")
         return response(command)
 

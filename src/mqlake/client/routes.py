@@ -74,6 +74,11 @@ class Routes:
         self._addresses: dict[str, dict[int, str]] = {}
         self._loading: dict[str, asyncio.Task[TopicRoute | None]] = {}
 
+    @property
+    def topics(self) -> set[str]:
+        """Return the topics whose routes are known."""
+        return set(self._routes)
+
     async def of(self, topic: str) -> TopicRoute:
         """Return the route of a topic, asked for now or before.
 

@@ -267,7 +267,10 @@ async def transactions_are_committed_or_dropped(names: str, word: str) -> None:
 
 
 async def a_request_is_replied_to(names: str, word: str) -> None:
-    async with Producer(names, group=f"{word}-askers") as producer:
+    async with (
+        Producer(names, group=f"{word}-askers") as producer,
+        Producer(names, group=f"{word}-askers"),
+    ):
         await producer.send(Message(topic=word, body=b"nobody waits"))
 
         async def handle(message: ConsumedMessage) -> None:

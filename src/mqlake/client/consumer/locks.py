@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.queue_messages import QueueMessages
@@ -30,24 +30,33 @@ class Locks:
 
     async def take(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """Return those of some queues that are locked for this consumer now."""
+        answers = [answer async for answer in self._ask(queues)]
+        return {queue for _, locked in answers for queue in locked}
+
+    async def renew(self, held: Iterable[QueueMessages]) -> None:
+        """Keep the locks of queues.
+
+        What another consumer has locked is not consumed any more. While a broker does not answer,
+        its locks are believed as long as they live.
+        """
+        queues = {each.queue: each for each in held if not each.is_dropped}
+        now = self._now()
+        async for asked, locked in self._ask(queues):
+            for queue in asked:
+                queues[queue].locked_until = now + LIFE if queue in locked else 0.0
+
+    async def _ask(
+        self, queues: Iterable[MessageQueue]
+    ) -> AsyncIterator[tuple[Sequence[MessageQueue], set[MessageQueue]]]:
+        """Yield the queues of each broker that answers, and those of them that it locks."""
         by_broker: dict[str, list[MessageQueue]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker_name, []).append(queue)
-        locked: set[MessageQueue] = set()
         for broker_name, wanted in by_broker.items():
             try:
-                locked.update(await self._calls.lock(broker_name, wanted))
+                yield wanted, set(await self._calls.lock(broker_name, wanted))
             except MqlakeError as error:
-                _log.warning("broker %s locks no queues now: %s", broker_name, error)
-        return locked
-
-    async def renew(self, held: Iterable[QueueMessages]) -> None:
-        """Keep the locks of queues; those that another consumer has are not consumed any more."""
-        queues = {each.queue: each for each in held if not each.is_dropped}
-        now = self._now()
-        locked = await self.take(queues)
-        for queue in locked & queues.keys():
-            queues[queue].locked_until = now + LIFE
+                _log.warning("broker %s does not say whether it locks: %s", broker_name, error)
 
     async def let_go(self, queues: Iterable[MessageQueue]) -> None:
         """Let other consumers have queues."""

@@ -78,7 +78,6 @@ class Producer:
         self._compression, self._most = compression, max_message_size
         self._most_in_flight = max_in_flight, max_in_flight_bytes
         self._avoids_slow_brokers, self._check_handler = avoids_slow_brokers, check
-        self.topics: set[str] = set()
         self._instance: ClientInstance | None = None
 
     async def __aenter__(self) -> Self:
@@ -135,7 +134,7 @@ class Producer:
             FormatError: it cannot be sent at all.
             ClientError: no broker has acknowledged it.
         """
-        self._require_open(message.topic)
+        self._require_open()
         return (await self._send(self._outgoings.single(message), message, queue, timeout))[0]
 
     async def send_many(
@@ -152,8 +151,7 @@ class Producer:
         Raises:
             FormatError, ClientError: as `send`.
         """
-        for message in messages:
-            self._require_open(message.topic)
+        self._require_open()
         most = min(self._most, _BATCH_SIZE)
         results: dict[int, SendResult] = {}
         by_lane: dict[tuple[str, str | None], list[tuple[int, Message]]] = {}
@@ -180,7 +178,8 @@ class Producer:
             FormatError: they do not go into one batch, or are too long together.
             ClientError: no broker has acknowledged them.
         """
-        batch = self._outgoings_of(messages).batch(messages)
+        self._require_open()
+        batch = self._outgoings.batch(messages)
         return await self._send(batch, messages[0], queue, timeout)
 
     async def send_oneway(
@@ -192,7 +191,7 @@ class Producer:
             FormatError: it cannot be sent at all.
             ClientError: it was not sent.
         """
-        self._require_open(message.topic)
+        self._require_open()
         outgoing = self._outgoings.single(message)
         chosen = await self._chosen(message, queue)
         async with self._in_flight.room_for(outgoing.size):
@@ -207,7 +206,7 @@ class Producer:
         Raises:
             FormatError, ClientError: as `send`.
         """
-        instance = self._require_open(message.topic)
+        instance = self._require_open()
         half = self._outgoings.single(
             message, {TRAN_MSG: "true", PGROUP: self.group}, TRANSACTION_PREPARED
         )
@@ -226,7 +225,7 @@ class Producer:
             FormatError, ClientError: as `send`.
             NoReplyError: nobody replied in time.
         """
-        instance = self._require_open(message.topic)
+        instance = self._require_open()
         seconds = self._timeout if timeout is None else timeout
         deadline = asyncio.get_running_loop().time() + seconds
         more = self._replies.properties(seconds)
@@ -248,7 +247,7 @@ class Producer:
             ClientError: it is no request, or no broker took the reply.
         """
         message = reply_to(request, body)
-        instance = self._require_open(message.topic)
+        instance = self._require_open()
         outgoing = self._outgoings.single(message)
         outgoing.code = RequestCode.SEND_REPLY_MESSAGE_V2
         # The broker that had the request knows who waits for the reply.
@@ -262,7 +261,7 @@ class Producer:
         Raises:
             NoRouteError: nobody knows the topic.
         """
-        route = await self._require_open(topic).routes.to_publish(topic)
+        route = await self._require_open().routes.to_publish(topic)
         return require_queues(route)
 
     # How
@@ -308,15 +307,9 @@ class Producer:
             return queue(queues)
         return by_sharding_key(queues, message.sharding_key or "")
 
-    def _outgoings_of(self, messages: Sequence[Message]) -> Outgoings:
-        self._require_open(messages[0].topic if messages else None)
-        return self._outgoings
-
-    def _require_open(self, topic: str | None) -> ClientInstance:
+    def _require_open(self) -> ClientInstance:
         if self._instance is None:
             raise ClosedError("the producer is closed, or was not started")
-        if topic:
-            self.topics.add(topic)
         return self._instance
 
     # What its instance asks of it
