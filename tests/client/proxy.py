@@ -15,6 +15,7 @@ class Proxy:
 
     Attributes:
         stalled: nothing is handed on while it is set.
+        lie: changes what the server says on its way to clients.
         connections: how many there are now.
         cuts: how many were cut.
     """
@@ -25,7 +26,9 @@ class Proxy:
         self._server_host, _, server_port = server.rpartition(":")
         self._server_port = int(server_port)
         self.stalled = False
+        self.lie: Callable[[bytes], bytes] | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving = 0
         self.cuts = 0
 
     @property
@@ -38,7 +41,9 @@ class Proxy:
 
     async def __aexit__(self, *failure: object) -> None:
         self._listener.close()
-        self.cut_all()
+        while self._serving:
+            self.cut_all()
+            await asyncio.sleep(0.01)
 
     def cut_all(self) -> None:
         """Reset all connections, in the middle of whatever is under way."""
@@ -47,6 +52,13 @@ class Proxy:
         self.cuts += 1
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving += 1
+        try:
+            await self._connect(reader, writer)
+        finally:
+            self._serving -= 1
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             other_reader, other_writer = await asyncio.open_connection(
                 self._server_host, self._server_port
@@ -58,16 +70,25 @@ class Proxy:
         self._writers.update(both)
         try:
             await asyncio.gather(
-                self._hand_on(reader, other_writer), self._hand_on(other_reader, writer)
+                self._hand_on(reader, other_writer),
+                self._hand_on(other_reader, writer, is_answer=True),
             )
         finally:
             for each in both:
                 each.transport.abort()
             self._writers.difference_update(both)
 
-    async def _hand_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _hand_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        is_answer: bool = False,
+    ) -> None:
         try:
             while data := await reader.read(_BLOCK):
+                if is_answer and self.lie is not None:
+                    data = self.lie(data)
                 while self.stalled:  # noqa: ASYNC110 (set by whoever tests)
                     await asyncio.sleep(0.01)
                 # Frames arrive in pieces, so that a cut is in the middle of one.

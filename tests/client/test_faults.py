@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -21,7 +22,9 @@ from mqlake.client import (
     Producer,
     Tries,
 )
+from mqlake.client.routes import MAX_QUEUES, TopicRoute
 from mqlake.programs.ports import free_port
+from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
 from mqlake.testing import RunningBroker, broker
 from tests.client.behaviour.cases import until
 from tests.client.proxy import Proxy, now_and_then
@@ -124,6 +127,58 @@ def test_a_cut_off_client_does_not_spin(running: RunningBroker) -> None:
                 assert again.body == b"after"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_broker_that_answers_nonsense_does_no_lasting_harm(
+    seed: int, running: RunningBroker
+) -> None:
+    dice, failures = random.Random(seed), list[dict[str, object]]()
+
+    def lie(data: bytes) -> bytes:
+        changed = bytearray(data)
+        for _ in range(dice.choice((0, 1, 1, 3, 40))):
+            changed[dice.randrange(len(changed))] = dice.choice(
+                (0, 0x7F, 0xFF, dice.randrange(256))
+            )
+        return bytes(changed[: dice.choice((len(changed),) * 9 + (dice.randrange(len(changed)),))])
+
+    async def send(producer: Producer) -> None:
+        for number in range(30):
+            message = Message(topic="orders", body=b"%d" % number)
+            with suppress(ClientError):
+                await producer.send(message, timeout=0.2)
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: failures.append(said))
+        async with proxy_of(running) as proxy, Producer(running.name_server) as producer:
+            await producer.send_many([Message(topic="orders", body=bytes(99))] * 200)
+            proxy.lie = lie
+            async with Consumer(running.name_server, "group", "orders", settings=FIRST) as consumer:
+                working = asyncio.create_task(consumer.run(lambda message: message.ack()))
+                await asyncio.gather(*(send(producer) for _ in range(4)))
+                proxy.lie = None
+                proxy.cut_all()
+                consumer_of_the_end = Consumer(running.name_server, "end", "orders", settings=FIRST)
+                async with consumer_of_the_end as last:
+                    await producer.send(Message(topic="orders", body=b"the end"), timeout=20)
+                    async with asyncio.timeout(60):
+                        async for message in last:
+                            if message.body == b"the end":
+                                break
+            await working
+
+    asyncio.run(run())
+    assert not failures
+
+
+def test_a_route_of_two_billion_queues_is_not_believed() -> None:
+    rows = [QueueData(name, 2**31 - 1, 2**31 - 1, 6) for name in "ab"]
+    brokers = [BrokerData("c", name, {0: "a:1"}) for name in "ab"]
+    data = TopicRouteData(queue_datas=rows, broker_datas=brokers)
+    assert len(TopicRoute("t", data).read_queues) == MAX_QUEUES
+    data.order_topic_conf = "a:2000000000;b:x;" * 9
+    assert len(TopicRoute("t", data).write_queues) == MAX_QUEUES
 
 
 def test_without_a_name_server_there_is_no_route() -> None:
