@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.testing import broker
 from tests.golden import store
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -52,6 +53,13 @@ def test_rebuild_elsewhere(tmp_path: Path) -> None:
     queued = sum(message["sysFlag"] & 12 in (0, 8) for message in golden.messages())
     assert last.startswith(f"{queued} queue entries, ")
     assert (tmp_path / "out" / "checkpoint").exists()
+
+
+def test_send_and_receive() -> None:
+    with broker() as running:
+        first, *billed = run("send_and_receive.py", running.name_server)
+    assert first == "sent 10 orders"
+    assert sorted(billed) == [f"billed order {n}: {100 * n}" for n in (1, 3, 5, 7, 9)]
 
 
 @pytest.mark.spark

@@ -7,23 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mqlake.client import ClosedError, ConsumerSettings, Message
-from mqlake.client.blocking import Consumer, Producer
+from mqlake.client import ClosedError, Message
 from mqlake.testing import broker
-
-FIRST = ConsumerSettings(consume_from="first")
 
 
 def test_threads_send_and_receive() -> None:
     before = threading.active_count()
-    with broker() as running, Producer(running.name_server) as producer:
+    with broker() as running, running.producer() as producer:
         messages = [Message(topic="t", body=b"%d" % number) for number in range(50)]
         with ThreadPoolExecutor(4) as pool:
             results = list(pool.map(producer.send, messages))
         assert len({result.message_id for result in results}) == 50
         assert len(producer.send_many(messages)) == len(producer.send_batch(messages)) == 50
         producer.send_oneway(Message(topic="t", body=b"oneway"))
-        with Consumer(running.name_server, "g", "t", settings=FIRST) as consumer:
+        with running.consumer("g", "t") as consumer:
             found = [consumer.receive(30) for _ in range(151)]
             assert all(message and consumer.ack(message) for message in found)
             assert consumer.receive(0.05) is None

@@ -28,6 +28,9 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 
 T = TypeVar("T")
 
+Topics = Mapping[str, str] | Sequence[str] | str
+"""Expressions by topic, or topics of which all messages are wanted."""
+
 
 class _LoopThread:
     """An event loop on a thread."""
@@ -172,7 +175,7 @@ class Consumer(_OnThread):
         self,
         name_servers: str,
         group: str,
-        topics: Mapping[str, str] | Sequence[str] | str,
+        topics: Topics,
         *,
         settings: ConsumerSettings | None = None,
         instance: str = DEFAULT_INSTANCE,

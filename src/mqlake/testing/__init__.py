@@ -2,8 +2,12 @@
 
     from mqlake.testing import broker
 
-    with broker() as running:
-        producer.set_name_server_address(running.name_server)
+    with broker() as running, running.producer() as producer:
+        producer.send(Message(topic="orders", body=b"..."))
+        with running.consumer("billing", "orders") as consumer:
+            message = consumer.receive(10)
+
+Clients of other packages take `running.name_server`.
 
 `mqlake.testing.fixtures` has it as a fixture of pytest.
 """

@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mqlake.broker.broker import Broker
 from mqlake.broker.settings import FAST_PORT_DISTANCE
+from mqlake.client.blocking import Consumer, Producer, Topics
+from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.programs.broker import BrokerProgram, starting_settings
 from mqlake.programs.ports import free_port
 from mqlake.programs.serve import loop_factory
@@ -50,6 +52,18 @@ class RunningBroker:
             return await function(self._broker)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def producer(self, **options: Any) -> Producer:
+        """Return a producer for this broker, to be entered with `with`."""
+        return Producer(self.name_server, **options)
+
+    def consumer(self, group: str, topics: Topics, **options: Any) -> Consumer:
+        """Return a consumer for this broker, to be entered with `with`.
+
+        It begins at the first message, unless `settings` say otherwise.
+        """
+        options.setdefault("settings", ConsumerSettings(consume_from="first"))
+        return Consumer(self.name_server, group, topics, **options)
 
     def stop(self) -> None:
         """Have the broker stop; the end of the block waits for that."""
