@@ -1,12 +1,14 @@
 """How consumers share the queues of a topic.
 
-Upstream: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`,
+Upstream: `AllocateMessageQueueStrategy` and what implements it,
 `QueryAssignmentProcessor.allocate4Pop`. Queues and clients are in the same order for everybody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
+from hashlib import md5
 
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
@@ -33,6 +35,111 @@ def by_circle(
 ) -> list[MessageQueue]:
     """Deal the queues out one by one."""
     return list(queues[clients.index(client) :: len(clients)]) if client in clients else []
+
+
+def by_consistent_hash(virtual_nodes: int = 10) -> Strategy:
+    """Return a strategy that moves few queues when a client comes or goes.
+
+    Args:
+        virtual_nodes: places of each client on the ring; the same for all members of the group.
+    """
+
+    def strategy(
+        client: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        ring = {
+            _ring_place(f"{name}-{number}"): name
+            for name in clients
+            for number in range(virtual_nodes)
+        }
+        places = sorted(ring)
+
+        def owner(queue: MessageQueue) -> str:
+            text = (
+                f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name},"
+                f" queueId={queue.queue_id}]"
+            )
+            at = bisect_left(places, _ring_place(text))
+            return ring[places[at % len(places)]]
+
+        if client not in clients or not places:
+            return []
+        return [queue for queue in queues if owner(queue) == client]
+
+    return strategy
+
+
+def by_machine_room(rooms: Collection[str]) -> Strategy:
+    """Return a strategy for brokers named `room@name`: only those in these rooms are read."""
+
+    def strategy(
+        client: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        if client not in clients:
+            return []
+        names = (queue.broker_name.split("@") for queue in queues)
+        near = [
+            queue
+            for queue, parts in zip(queues, names, strict=True)
+            if len(parts) == 2 and parts[0] in rooms
+        ]
+        index, each = clients.index(client), len(near) // len(clients)
+        mine = near[each * index : each * (index + 1)]
+        return mine + near[each * len(clients) + index :][:1]
+
+    return strategy
+
+
+def by_nearest_machine_room(
+    strategy: Strategy,
+    room_of_queue: Callable[[MessageQueue], str],
+    room_of_client: Callable[[str], str],
+) -> Strategy:
+    """Return a strategy that shares queues among the clients of their own room, where there are
+    some, else among all.
+
+    Args:
+        strategy: how they share.
+        room_of_queue, room_of_client: the room of a broker's queue, and of a client id.
+    """
+
+    def share_by_rooms(
+        client: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        if client not in clients:
+            return []
+        by_room: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            by_room.setdefault(room_of_queue(queue), []).append(queue)
+        members: dict[str, list[str]] = {}
+        for name in clients:
+            members.setdefault(room_of_client(name), []).append(name)
+        own = room_of_client(client)
+        mine = strategy(client, by_room.pop(own, []), members[own])
+        for room, others in sorted(by_room.items()):
+            if room not in members:
+                mine += strategy(client, others, clients)
+        return mine
+
+    return share_by_rooms
+
+
+def by_configuration(queues: Sequence[MessageQueue]) -> Strategy:
+    """Return a strategy that gives a client these queues, whatever others there are."""
+
+    def strategy(
+        client: str,  # noqa: ARG001
+        known: Sequence[MessageQueue],  # noqa: ARG001
+        clients: Sequence[str],  # noqa: ARG001
+    ) -> list[MessageQueue]:
+        return list(queues)
+
+    return strategy
+
+
+def _ring_place(text: str) -> int:
+    digest = md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "big")
 
 
 STRATEGIES: dict[str, Strategy] = {"AVG": averagely, "AVG_BY_CIRCLE": by_circle}
