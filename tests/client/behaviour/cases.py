@@ -166,6 +166,20 @@ async def what_fails_comes_again_by_the_retry_topic(names: str, word: str) -> No
     assert first.message_id == second.message_id == sent.message_id
 
 
+async def what_is_held_too_long_comes_again(names: str, word: str) -> None:
+    settings = ConsumerSettings(consume_from="first", handling_timeout=0.2)
+    async with Producer(names) as producer:
+        sent = await producer.send(Message(topic=word, body=b"held"))
+    async with Consumer(names, f"{word}-group", word, settings=settings) as consumer:
+        first, again = await consumer.receive(_PATIENCE), await consumer.receive(_PATIENCE)
+        assert first is not None
+        assert again is not None
+        assert again.message_id == sent.message_id
+        assert again.reconsume_times == 1
+        assert not await first.ack()
+        assert await again.ack()
+
+
 async def what_fails_too_often_is_dead(names: str, word: str) -> None:
     settings = ConsumerSettings(consume_from="first", max_retries=0)
     async with Producer(names) as producer:
@@ -357,6 +371,7 @@ CASES: Sequence[Case] = (
     sharding_keys_keep_their_order,
     what_fails_in_order_comes_again_in_its_place,
     what_fails_comes_again_by_the_retry_topic,
+    what_is_held_too_long_comes_again,
     what_fails_too_often_is_dead,
     a_group_goes_on_where_it_was,
     two_members_share_the_queues,

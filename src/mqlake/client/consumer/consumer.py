@@ -34,6 +34,7 @@ Handler = Callable[[ConsumedMessage], Awaitable[object]]
 """Handles one message: it is acknowledged when this returns, and comes again if it raises."""
 
 _SOON = 1.0
+_LATE_INTERVAL = 60.0
 _FROM = {"last": "CONSUME_FROM_LAST_OFFSET", "first": "CONSUME_FROM_FIRST_OFFSET"}
 
 _log = logging.getLogger(__name__)
@@ -294,6 +295,9 @@ class Consumer:
         every, commit = settings.rebalance_interval, settings.commit_interval
         rebalance = Timer("rebalance", self._rebalance, first=_SOON, every=every, least=0.2)
         timers = (rebalance, Timer("offsets", self._commit, first=commit, every=commit))
+        if not settings.in_order:
+            late = min(settings.handling_timeout, _LATE_INTERVAL)
+            return (*timers, Timer("late", self._give_up, first=late, every=late))
         if not settings.takes_locks:
             return timers
         return (*timers, Timer("locks", self._renew, first=INTERVAL, every=INTERVAL))
@@ -312,6 +316,9 @@ class Consumer:
 
     async def _commit(self) -> None:
         await self._ownership.commit()
+
+    async def _give_up(self) -> None:
+        await self._finishing.give_up_late_ones()
 
     async def _renew(self) -> None:
         await self._parts.locks.renew(self._ownership)

@@ -14,6 +14,7 @@ from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.errors import MqlakeError
 
+_LATE_LEVEL = 3
 _AGAIN = 5.0
 """Seconds after which a message that no broker took back is handed over again."""
 
@@ -62,6 +63,18 @@ class Finishing:
             self._loop.call_later(_AGAIN, self._again, held, message)
             return True
         return await self.ack(message)
+
+    async def give_up_late_ones(self) -> None:
+        """Have messages come again that somebody has had for too long."""
+        before = self._loop.time() - self._settings.handling_timeout
+        for held in list(self._ownership):
+            for message in held.out_since(before):
+                _log.warning(
+                    "message %s was not finished in %g s: it comes again",
+                    message.message_id,
+                    self._settings.handling_timeout,
+                )
+                await self.retry_later(message, _LATE_LEVEL)
 
     def _suspend(self, held: QueueMessages, message: ConsumedMessage) -> None:
         message.reconsume_times += 1

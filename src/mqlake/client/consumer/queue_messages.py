@@ -37,7 +37,7 @@ class QueueMessages:
         self.bytes = 0
         self._unfinished: dict[int, ConsumedMessage] = {}
         self._ready: deque[ConsumedMessage] = deque()
-        self._out: set[int] = set()
+        self._out: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self._unfinished)
@@ -88,7 +88,8 @@ class QueueMessages:
         if not self.is_ready:
             return ()
         taken = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
-        self._out.update(message.queue_offset for message in taken)
+        now = self._now()
+        self._out.update((message.queue_offset, now) for message in taken)
         return taken
 
     def holds(self, message: ConsumedMessage) -> bool:
@@ -98,13 +99,18 @@ class QueueMessages:
     def finish(self, message: ConsumedMessage) -> None:
         """Take note that a message that it holds is done with."""
         del self._unfinished[message.queue_offset]
-        self._out.discard(message.queue_offset)
+        self._out.pop(message.queue_offset, None)
         self.bytes -= len(message.body)
 
     def give_back(self, message: ConsumedMessage) -> None:
         """Put a message that was handed over in front again."""
-        self._out.discard(message.queue_offset)
+        self._out.pop(message.queue_offset, None)
         self._ready.appendleft(message)
+
+    def out_since(self, before: float) -> Sequence[ConsumedMessage]:
+        """Return the messages that were handed over before a time, and are not finished."""
+        late = [offset for offset, since in self._out.items() if since < before]
+        return [self._unfinished[offset] for offset in late if offset in self._unfinished]
 
     def drop(self) -> None:
         """Hold nothing any more."""

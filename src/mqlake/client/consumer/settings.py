@@ -33,6 +33,8 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
         handover: seconds between the moment in which a queue becomes this consumer's and that in
             which it is read, while others are in the group: time for the last one to commit.
         rebalance_interval, commit_interval: seconds.
+        handling_timeout: seconds for which a message may be out before it comes again through the
+            retry topic, so that it does not hold up the group's offset; not in order.
         close_timeout: seconds that handlers have to end when the consumer is closed.
     """
 
@@ -50,6 +52,7 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
     handover: float = 0.5
     rebalance_interval: float = 20.0
     commit_interval: float = 5.0
+    handling_timeout: float = 15 * 60.0
     close_timeout: float = 10.0
 
     @property
