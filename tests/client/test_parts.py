@@ -99,6 +99,20 @@ def test_an_offset_never_passes_an_unfinished_message() -> None:
     assert (held.committed_offset, len(held), held.bytes, held.take(1)) == (12, 0, 0, ())
 
 
+def test_a_broker_that_answers_with_other_offsets_moves_nothing_back() -> None:
+    held = QueueMessages(QUEUE, lambda: 0.0, in_order=False)
+    held.add([consumed(5)], 6)
+    (first,) = held.take(1)
+    held.finish(first)
+    later, late = consumed(8), consumed(7)
+    held.add([later, late, consumed(5), consumed(4)], 9)
+    assert list(held.take(9)) == [late, later]
+    held.finish(later)
+    assert held.committed_offset == 7
+    held.finish(late)
+    assert held.committed_offset == 9
+
+
 def test_a_queue_in_order_waits_for_what_is_out() -> None:
     now = 0.0
     held = QueueMessages(QUEUE, lambda: now, in_order=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Self
 
@@ -199,7 +200,11 @@ class Consumer:
         workers = [asyncio.create_task(self._work(handler)) for _ in range(concurrency)]
         self._workers.update(workers)
         try:
-            await asyncio.gather(*workers)
+            ended = await asyncio.gather(*workers, return_exceptions=True)
+            for error in ended:
+                # A worker that is late is cancelled by `close`, which ends this in good order.
+                if isinstance(error, BaseException) and not isinstance(error, CancelledError):
+                    raise error
         finally:
             for worker in workers:
                 worker.cancel()

@@ -15,6 +15,7 @@ from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.errors import MqlakeError
 
 _LATE_LEVEL = 3
+_EARLY = 0.001
 _AGAIN = 5.0
 """Seconds after which a message that no broker took back is handed over again."""
 
@@ -80,7 +81,8 @@ class Finishing:
         message.reconsume_times += 1
         held.suspended_until = self._loop.time() + self._settings.suspend
         held.give_back(message)
-        self._loop.call_later(self._settings.suspend, self._inbox.offer, held)
+        # A timer may be early by the resolution of the clock.
+        self._loop.call_later(self._settings.suspend + _EARLY, self._inbox.offer, held)
 
     def _again(self, held: QueueMessages, message: ConsumedMessage) -> None:
         if held.holds(message):

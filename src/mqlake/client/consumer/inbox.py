@@ -15,6 +15,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self._queues: deque[QueueMessages] = deque()
+        self._queued: set[QueueMessages] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
 
@@ -25,8 +26,9 @@ class Inbox:
 
     def offer(self, held: QueueMessages) -> None:
         """Say that a queue may have something to hand over."""
-        if held.is_ready and held not in self._queues:
+        if held.is_ready and held not in self._queued and not self._is_closed:
             self._queues.append(held)
+            self._queued.add(held)
             self._wake()
 
     async def take(self, most: int) -> tuple[QueueMessages, Sequence[ConsumedMessage]] | None:
@@ -34,6 +36,7 @@ class Inbox:
         while not self._is_closed:
             while self._queues:
                 held = self._queues.popleft()
+                self._queued.discard(held)
                 messages = held.take(most)
                 self.offer(held)
                 if messages:
@@ -52,6 +55,7 @@ class Inbox:
         """Hand over nothing any more."""
         self._is_closed = True
         self._queues.clear()
+        self._queued.clear()
         while self._waiting:
             self._wake()
 

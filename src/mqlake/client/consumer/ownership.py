@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
@@ -109,6 +109,7 @@ class Ownership:
             )
             if share is None:
                 continue
+            self._stay(share.queues)
             late = self._late(topic)
             mine = {queue for queue in self._held if queue.topic == topic}
             is_done &= await self._leave((mine - share.queues) | late)
@@ -141,6 +142,14 @@ class Ownership:
                 held.drop()
             self._held.clear()
             await self._tell(before)
+
+    def _stay(self, queues: Collection[MessageQueue]) -> None:
+        """Hand over again what was to be left, and is the consumer's own after all."""
+        for queue in self._leaving_since.keys() & queues:
+            del self._leaving_since[queue]
+            if (held := self._held.get(queue)) is not None:
+                held.suspended_until = 0.0
+                self._parts.inbox.offer(held)
 
     def _late(self, topic: str) -> set[MessageQueue]:
         oldest = self._loop.time() - _LATE

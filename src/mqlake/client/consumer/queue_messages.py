@@ -74,9 +74,13 @@ class QueueMessages:
         return next(iter(self._unfinished), self.next_offset)
 
     def add(self, messages: Iterable[ConsumedMessage], next_offset: int) -> None:
-        """Take in what was read, in its order, and where to read next."""
-        for message in messages:
-            if message.queue_offset in self._unfinished:
+        """Take in what was read, and where to read next.
+
+        What comes before the place that was asked for is left out: it is finished, or held.
+        """
+        asked = self.next_offset or 0
+        for message in sorted(messages, key=_queue_offset):
+            if message.queue_offset < asked or message.queue_offset in self._unfinished:
                 continue
             self._unfinished[message.queue_offset] = message
             self._ready.append(message)
@@ -119,3 +123,7 @@ class QueueMessages:
         self._unfinished.clear()
         self._out.clear()
         self.bytes = 0
+
+
+def _queue_offset(message: ConsumedMessage) -> int:
+    return message.queue_offset
