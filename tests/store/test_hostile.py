@@ -154,3 +154,22 @@ def test_reports_are_text() -> None:
         report = msgspec.json.decode(msgspec.json.encode(reader.inspect()))
     assert {group["group"] for group in report["config"]["consumerGroups"]} == {"\ufffd"}
     assert [damage["file"] for damage in report["damage"]] == ["index/\\udcff"]
+
+
+def test_a_record_before_the_first_entry_with_a_later_queue_offset() -> None:
+    """What it was scanned for must not hide what later scans find."""
+    maker = StoreMaker()
+    for queue_offset in (20, *range(10, 31)):
+        maker.append(time=START + 100 * queue_offset, queue_offset=queue_offset)
+    files = maker.files(queue_file_size=200)
+    for base, lost in ((200, slice(160, 200)), (400, slice(0, 120))):
+        path = f"consumequeue/T/0/{segment_name(base)}"
+        content = bytearray(files[path])
+        content[lost] = bytes(lost.stop - lost.start)
+        files[path] = bytes(content)
+    with StoreReader.open(MemoryDirectory(files)) as reader:
+        assert reader.queue("T", 0) == (10, 31)
+        found = reader.get("T", 0, 10, 100)
+        assert [one.queue_offset for one in found.records] == list(range(10, 31))
+        assert reader.offset_by_time("T", 0, START + 2500) == 25
+    ask_everything(files)

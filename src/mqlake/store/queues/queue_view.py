@@ -6,7 +6,7 @@ not, or was never written, the log between the nearest entries that do is scanne
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -89,7 +89,8 @@ class QueueView:
             return
         if first == self._files.first or self._files.is_hole(first - 1):
             found = self._scan(self._log.min_offset, entry.physical_offset)
-            if len(found):
+            # Records of a damaged log may have any queue offset.
+            if len(found) and found.min_offset < first:
                 self._scanned.append(_Scanned(found.min_offset, first, found))
                 self.min_offset = min(self.min_offset, found.min_offset)
 
@@ -172,8 +173,18 @@ class QueueView:
             if self._matching_head(offset, entry) is not None:
                 after, end = offset, entry.physical_offset
                 break
-        scanned = _Scanned(before, after, self._scan(start, end))
-        insort(self._scanned, scanned, key=lambda one: one.start)
+        return self._keep(queue_offset, _Scanned(before, after, self._scan(start, end)))
+
+    def _keep(self, queue_offset: int, scanned: _Scanned) -> _Scanned:
+        """Store what was scanned around `queue_offset`, without what an earlier scan has covered.
+
+        Ranges that overlapped would hide each other, and be scanned again for ever.
+        """
+        number = bisect_right(self._scanned, queue_offset, key=lambda one: one.start)
+        before = self._scanned[number - 1].end if number else scanned.start
+        after = self._scanned[number].start if number < len(self._scanned) else scanned.end
+        scanned = _Scanned(max(scanned.start, before), min(scanned.end, after), scanned.found)
+        self._scanned.insert(number, scanned)
         return scanned
 
     def _scan(self, start: int, end: int) -> FoundEntries:
