@@ -6,6 +6,7 @@ import asyncio
 import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.offsets import LocalOffsets
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.subscriptions import Wanted
-from mqlake.client.message_json import message_from_json
+from mqlake.client.message_json import message_from_json, message_to_json
 from mqlake.client.producer.flow import InFlight
 from mqlake.client.producer.outgoing import Outgoings
 from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key
@@ -123,15 +124,64 @@ def test_a_queue_in_order_waits_for_what_is_out() -> None:
     held.locked_until = 30.0
     assert list(held.take(1)) == [first]
     assert held.take(1) == ()
-    held.give_back(first)
+    held.give_back(first, 1)
     held.suspended_until = 1.0
     assert held.take(1) == ()
     now = 1.0
-    assert list(held.take(2)) == [first, second]
-    held.finish(first)
+    again, then = held.take(2)
+    assert (again.queue_offset, again.reconsume_times, then) == (0, 1, second)
+    assert not held.is_out(first)
+    held.finish(again)
     assert not held.is_ready
     held.drop()
-    assert not held.holds(second)
+    assert not held.is_out(second)
+    assert held.committed_offset is None
+
+
+def test_only_the_latest_delivery_of_a_message_finishes_it() -> None:
+    held = QueueMessages(QUEUE, lambda: 0.0, in_order=False)
+    held.add([consumed(offset) for offset in range(4)], 4)
+    batch = held.take(3)
+    for message in batch:  # given back one after the other: they keep their order
+        held.give_back(message, 1)
+    assert not any(held.is_out(message) for message in batch)
+    assert [message.queue_offset for message in held.take(9)] == [0, 1, 2, 3]
+    assert not any(held.is_out(message) for message in batch)
+    assert held.committed_offset == 0
+
+
+def test_a_parked_message_belongs_to_nobody() -> None:
+    held = QueueMessages(QUEUE, lambda: 0.0, in_order=True)
+    held.locked_until = 30.0
+    held.add([consumed(0), consumed(1)], 2)
+    (first,) = held.take(1)
+    held.park(first)
+    assert (held.is_out(first), held.is_parked(first)) == (False, True)
+    assert (held.has_out, held.is_ready, held.out_since(1.0)) == (True, False, [])
+    held.give_back(first, 1)
+    (again,) = held.take(1)
+    assert (held.is_parked(first), held.is_parked(again), held.is_out(again)) == (
+        False,
+        False,
+        True,
+    )
+    held.park(again)
+    held.finish(again)
+    assert (held.committed_offset, held.has_out, held.is_ready) == (1, False, True)
+
+
+def test_a_restart_waits_for_handlers_in_order() -> None:
+    held = QueueMessages(QUEUE, lambda: 0.0, in_order=True)
+    held.locked_until = 30.0
+    held.add([consumed(5), consumed(6)], 7)
+    (old,) = held.take(1)
+    held.restart(2)
+    assert (held.committed_offset, len(held), held.bytes, held.is_out(old)) == (2, 0, 0, False)
+    held.add([consumed(2)], 3)
+    assert (held.has_out, held.take(1)) == (True, ())
+    assert held.release(old)
+    assert not held.release(old)
+    assert [message.queue_offset for message in held.take(1)] == [2]
 
 
 def test_the_inbox_takes_queues_by_turns_and_wakes_one() -> None:
@@ -160,10 +210,12 @@ def test_local_offsets_are_in_the_file_that_java_reads(tmp_path: Path) -> None:
     async def run() -> None:
         offsets = LocalOffsets("1.2.3.4@DEFAULT", "g", tmp_path)
         assert await offsets.read(QUEUE) is None
-        await offsets.commit({QUEUE: 7})
-        await offsets.commit({QUEUE: 3, MessageQueue("t", "a", 1): 9})
+        await offsets.commit(QUEUE, 7)
+        await offsets.note(QUEUE, 3)  # a seek back
+        await offsets.note(MessageQueue("t", "a", 1), 9)
+        offsets.flush()
         again = LocalOffsets("1.2.3.4@DEFAULT", "g", tmp_path)
-        assert await again.read(QUEUE) == 7
+        assert await again.read(QUEUE) == 3
         file = tmp_path / ".rocketmq_offsets/1.2.3.4@DEFAULT/g/offsets.json"
         assert file.read_bytes().startswith(b'{"offsetTable":{{"topic":"t","brokerName":"a"')
         assert file.with_name("offsets.json.bak").exists()
@@ -280,6 +332,45 @@ def test_messages_wait_for_room_in_their_order() -> None:
         assert (room.count, room.bytes) == (0, 0)
 
     asyncio.run(run())
+
+
+def test_a_cancelled_sender_leaves_the_count_as_it_was() -> None:
+    async def run() -> None:
+        room, release = InFlight(2, 100), asyncio.Event()
+
+        async def hold(size: int) -> None:
+            async with room.room_for(size):
+                await release.wait()
+
+        tasks = [asyncio.create_task(hold(size)) for size in (60, 60, 10, 10)]
+        await asyncio.sleep(0)
+        assert (room.count, room.bytes) == (1, 60)
+        tasks[1].cancel()  # it waits, and holds up those after it
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert (room.count, room.bytes) == (2, 70)
+        tasks[0].cancel()  # its room goes to the last one, which is cancelled in the same moment
+        tasks[3].cancel()
+        release.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await room.drained()
+        assert (room.count, room.bytes) == (0, 0)
+
+    asyncio.run(run())
+
+
+def test_a_consumed_message_is_sent_anew_without_what_rocketmq_added() -> None:
+    message = consumed(0)
+    message.properties |= {
+        "RETRY_TOPIC": "other",
+        "RECONSUME_TIME": "3",
+        "TIMER_DELAY_MS": "5000",
+        "TRAN_MSG": "true",
+        "mine": "kept",
+    }
+    again = message_from_json(msgspec.json.encode(message_to_json(message)), "t")
+    assert again.properties == {"mine": "kept"}
+    assert not again.is_delayed
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b'{"body":1}', b'{"bodyBase64":"?"}', b"\xff"])

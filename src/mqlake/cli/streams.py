@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -14,6 +13,7 @@ import typer
 
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import write, write_json
+from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     from mqlake.client import ConsumerSettings, ReceivedMessage
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMES = "127.0.0.1:9876"
 _POLLED = 256
 _EVERY = 1.0
+_clock = SystemClock()
 """Seconds between two lines that say how far it is."""
 
 T = TypeVar("T")
@@ -69,19 +70,19 @@ class Rate:
     def __init__(self, verb: str, *, wanted: bool | None) -> None:
         self._verb = verb
         self._is_wanted = sys.stderr.isatty() if wanted is None else wanted
-        self._begun = self._said = time.monotonic()
+        self._begun = self._said = _clock.monotonic()
         self._said_count = 0
         self.count = 0
 
     @property
     def seconds(self) -> float:
         """Return how long it has been."""
-        return time.monotonic() - self._begun
+        return _clock.monotonic() - self._begun
 
     def add(self, count: int = 1) -> None:
         """Count messages, and say so once a second."""
         self.count += count
-        now = time.monotonic()
+        now = _clock.monotonic()
         if self._is_wanted and now - self._said >= _EVERY:
             rate = (self.count - self._said_count) / (now - self._said)
             self._write(f"{self._verb} {self.count:,}, {rate:,.0f} a second")

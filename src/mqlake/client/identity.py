@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import time
+from itertools import count
+
+from mqlake.storage.clock import SystemClock
 
 DEFAULT_INSTANCE = "DEFAULT"
+
+_numbers = count()
 
 
 def client_id(instance: str, unit: str | None = None, *, is_stable: bool = False) -> str:
@@ -18,7 +22,7 @@ def client_id(instance: str, unit: str | None = None, *, is_stable: bool = False
             under it after a restart.
     """
     if instance == DEFAULT_INSTANCE and not is_stable:
-        instance = f"{os.getpid()}#{time.monotonic_ns()}"
+        instance = f"{os.getpid()}#{next(_numbers)}-{SystemClock().milliseconds()}"
     parts = [local_address(), instance]
     if unit:
         parts.append(unit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from mqlake.client.cluster import MASTER, Cluster
@@ -85,22 +85,35 @@ class ConsumerMember(Protocol):
         ...
 
 
+class _Sharers(NamedTuple):
+    """What members have in common that share an instance.
+
+    Attributes:
+        is_unique: no other process has the same client id.
+    """
+
+    name_servers: str
+    instance: str
+    unit: str | None
+    is_unique: bool
+
+
 class ClientInstance:
     """Connections, routes and heartbeats of one client id, on one event loop.
 
     Attributes:
+        sharers: which producers and consumers may share it.
         client_id: the name under which brokers know it.
         cluster: its connections.
         routes: where topics are.
         unique_keys: ids for messages.
     """
 
-    def __init__(self, name_servers: str, name: str) -> None:
-        self.client_id, self.name_servers = name, name_servers
-        self.is_default = False
-        self.unit: str | None = None
+    def __init__(self, sharers: _Sharers) -> None:
+        self.sharers = sharers
+        self.client_id = client_id(sharers.instance, sharers.unit, is_stable=not sharers.is_unique)
         self.cluster = Cluster(
-            name_servers,
+            sharers.name_servers,
             {
                 RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
                 RequestCode.CHECK_TRANSACTION_STATE: self._check,
@@ -110,7 +123,8 @@ class ClientInstance:
             self._connected,
         )
         self.routes = Routes(self.cluster)
-        self.unique_keys = UniqueKeys(f"{name.partition('@')[0]}:0", SystemClock())
+        address = self.client_id.partition("@")[0]
+        self.unique_keys = UniqueKeys(f"{address}:0", SystemClock())
         self.users = 0
         self._producers: dict[str, list[ProducerMember]] = {}
         self._consumers: dict[str, ConsumerMember] = {}
@@ -196,15 +210,25 @@ class ClientInstance:
         """Tell all brokers of the topics in use who is here; slaves only of consumers."""
         if not self._producers and not self._consumers:
             return
+        body = self._heartbeat()
+        addresses = self._broker_addresses()
+        self._greeted &= addresses
+        await asyncio.gather(*(self._greet(address, body) for address in sorted(addresses)))
+
+    def _heartbeat(self) -> bytes:
         beat = Heartbeat(
             client_id=self.client_id,
             producer_data_set=[ProducerData(group) for group in sorted(self._producers)],
             consumer_data_set=[member.data() for _, member in sorted(self._consumers.items())],
         )
-        body = encode_body(beat)
-        addresses = self._broker_addresses()
-        self._greeted &= addresses
-        await asyncio.gather(*(self._greet(address, body) for address in sorted(addresses)))
+        return encode_body(beat)
+
+    async def introduce(self, addresses: Iterable[str], seconds: float) -> None:
+        """Send heartbeats to those of some brokers that have had none; a failure is logged."""
+        unknown = [address for address in addresses if address not in self._greeted]
+        if unknown:
+            body = self._heartbeat()
+            await asyncio.gather(*(self._greet(address, body, seconds) for address in unknown))
 
     def _connected(self, address: str) -> None:
         """Tell a broker who is here: with a connection it forgets who came by that."""
@@ -220,10 +244,10 @@ class ClientInstance:
             if broker_id == MASTER or self._consumers
         }
 
-    async def _greet(self, address: str, body: bytes) -> None:
+    async def _greet(self, address: str, body: bytes, seconds: float = _TIMEOUT) -> None:
         self._greeting.add(address)
         try:
-            await self.cluster.ask(address, RequestCode.HEART_BEAT, body=body, seconds=_TIMEOUT)
+            await self.cluster.ask(address, RequestCode.HEART_BEAT, body=body, seconds=seconds)
         except MqlakeError as error:
             # Once for each time that it is lost: a broker that is gone is named by routes a while.
             level = logging.WARNING if address in self._greeted else logging.DEBUG
@@ -276,7 +300,12 @@ _instances: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ClientInstance]] =
 
 
 def share_instance(
-    name_servers: str, instance: str, unit: str | None, consumer_group: str | None = None
+    name_servers: str,
+    instance: str,
+    unit: str | None,
+    consumer_group: str | None = None,
+    *,
+    is_stable: bool = False,
 ) -> ClientInstance:
     """Return the instance that producers and consumers of this event loop share, for one more.
 
@@ -285,22 +314,18 @@ def share_instance(
     Args:
         instance: a name that tells clients of one machine apart; DEFAULT_INSTANCE for one that
             differs by process, and by consumers of one group in it.
-        consumer_group: whoever asks is a consumer of this group.
+        consumer_group: the group of the consumer that asks, if it is one.
+        is_stable: the default instance, too, has the same client id after a restart.
     """
     instances = _instances.setdefault(asyncio.get_running_loop(), [])
-    suffix = "@".join(("", instance, *((unit,) if unit else ())))
+    is_unique = instance == DEFAULT_INSTANCE and not is_stable
+    sharers = _Sharers(name_servers, instance, unit, is_unique)
     for found in instances:
-        is_same = found.name_servers == name_servers and (
-            found.is_default and found.unit == unit
-            if instance == DEFAULT_INSTANCE
-            else found.client_id.endswith(suffix)
-        )
         is_free = consumer_group is None or not found.has_consumer(consumer_group)
-        if is_same and (is_free or instance != DEFAULT_INSTANCE):
+        if found.sharers == sharers and (is_free or not is_unique):
             found.users += 1
             return found
-    made = ClientInstance(name_servers, client_id(instance, unit))
-    made.is_default, made.unit = instance == DEFAULT_INSTANCE, unit
+    made = ClientInstance(sharers)
     made.users = 1
     made.start()
     instances.append(made)

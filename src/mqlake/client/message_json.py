@@ -8,13 +8,28 @@ from typing import Any
 
 import msgspec
 
-from mqlake.client.message import SHARDING_KEY, Message, ReceivedMessage
+from mqlake.client.message import DELAY_MS, SHARDING_KEY, Message, ReceivedMessage
 from mqlake.errors import FormatError
-from mqlake.formats.own_properties import MSG_REGION, TRACE_ON
-from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY, WAIT
+from mqlake.formats.own_properties import ADDED, CLUSTER, MSG_REGION, TRACE_ON
+from mqlake.formats.properties import (
+    DELIVER_MS,
+    KEYS,
+    PGROUP,
+    TAGS,
+    TRAN_MSG,
+    TRANSACTION_ID,
+    UNIQ_KEY,
+    WAIT,
+)
 
-_OTHERWISE = frozenset((KEYS, TAGS, UNIQ_KEY, WAIT, SHARDING_KEY, MSG_REGION, TRACE_ON))
-"""Properties that have a member of their own, or are the broker's."""
+_OTHERWISE = ADDED | {
+    *(KEYS, TAGS, UNIQ_KEY, WAIT, SHARDING_KEY),
+    *(MSG_REGION, TRACE_ON, CLUSTER),
+    *(DELAY_MS, DELIVER_MS, "TIMER_DELAY_SEC", "TIMER_DELAY_LEVEL", TRAN_MSG, PGROUP),
+    TRANSACTION_ID,
+}
+"""Properties that have a member of their own, or that RocketMQ sets. A message that was delivered
+late, or after a retry, is not delayed or retried again when it is sent anew."""
 
 
 class _Given(msgspec.Struct, rename="camel", kw_only=True):

@@ -10,6 +10,7 @@ from mqlake.client.message import ReceivedMessage
 from mqlake.errors import FormatError
 from mqlake.formats.properties import RETRY_TOPIC
 from mqlake.formats.record import Record, decode
+from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 
@@ -50,8 +51,11 @@ def received(record: Record, broker_name: str, kind: type[M], longest: int) -> M
     except FormatError as error:
         fault = str(error)
     offset_message_id = record.message_id
+    topic = record.topic
+    if topic.startswith(RETRY_PREFIX):
+        topic = record.properties.get(RETRY_TOPIC) or topic
     return kind(
-        topic=record.properties.get(RETRY_TOPIC) or record.topic,
+        topic=topic,
         body=body,
         queue=MessageQueue(record.topic, broker_name, record.queue_id),
         queue_offset=record.queue_offset,

@@ -137,6 +137,8 @@ class Routes:
         route = TopicRoute(topic, data)
         if not route.is_same(self._routes.get(topic)):
             _log.debug("topic %s: its route is new, or has changed", topic)
+            # The newest route comes last, so that its addresses win.
+            self._routes.pop(topic, None)
             self._routes[topic] = route
             self._note_addresses()
         return self._routes[topic]

@@ -76,6 +76,9 @@ _LONGEST_VALUES = {
     CRC32: _CRC_DIGITS,
 }
 
+ADDED = frozenset(_LONGEST_VALUES)
+"""Names of the properties that are added to a message after it was accepted."""
+
 
 def pair_size(name: str, value: int) -> int:
     """Return the bytes of a property whose value takes so many."""

@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from mqlake.client import (
+    ClientError,
     Compression,
     ConsumedMessage,
     Consumer,
     ConsumerSettings,
     Message,
+    MessageQueue,
     NoReplyError,
     NoRouteError,
     NotStoredError,
@@ -22,6 +24,7 @@ from mqlake.client import (
     PullConsumer,
     SendStatus,
     SimpleConsumer,
+    TransactionState,
 )
 from mqlake.client.message import ReceivedMessage
 
@@ -267,7 +270,10 @@ async def delayed_messages_come_late(names: str, word: str) -> None:
 
 
 async def transactions_are_committed_or_dropped(names: str, word: str) -> None:
-    async with Producer(names, group=f"{word}-producers") as producer:
+    async def check(half: ReceivedMessage) -> TransactionState:
+        return TransactionState.COMMIT if half.body == b"kept" else TransactionState.ROLLBACK
+
+    async with Producer(names, group=f"{word}-producers", check=check) as producer:
         await producer.send(Message(topic=word, body=b"plain"))
         async with await producer.transaction(Message(topic=word, body=b"kept")):
             pass
@@ -278,6 +284,9 @@ async def transactions_are_committed_or_dropped(names: str, word: str) -> None:
         async with Consumer(names, f"{word}-group", word, settings=FIRST) as consumer:
             found = await collect(consumer, 3)
     assert {message.body for message in found} == {b"plain", b"kept", b"end"}
+    async with Producer(names) as producer:
+        with pytest.raises(ClientError, match="needs `check`"):
+            await producer.transaction(Message(topic=word, body=b"never"))
 
 
 async def a_request_is_replied_to(names: str, word: str) -> None:
@@ -309,6 +318,46 @@ async def an_offset_can_be_sought(names: str, word: str) -> None:
         await consumer.seek(first[0].queue, 4)
         again = await collect(consumer, 2)
     assert [message.body for message in again] == [b"4", b"5"]
+
+
+async def a_listener_may_seek_and_commit(names: str, word: str) -> None:
+    async with Producer(names) as producer:
+        for number in range(6):
+            sent = await producer.send(Message(topic=word, body=b"%d" % number, sharding_key="one"))
+    revoked: list[set[MessageQueue]] = []
+
+    async def assigned(queues: set[MessageQueue]) -> None:
+        if sent.queue in queues:
+            await consumer.seek(sent.queue, 4)
+
+    async def left(queues: set[MessageQueue]) -> None:
+        await consumer.commit()
+        revoked.append(queues)
+
+    consumer = Consumer(
+        names, f"{word}-group", word, settings=FIRST, on_assigned=assigned, on_revoked=left
+    )
+    async with consumer:
+        found = await collect(consumer, 2)
+        assert [message.body for message in found] == [b"4", b"5"]
+        queues = consumer.queues
+    assert revoked == [set(queues)]
+    async with PullConsumer(names, f"{word}-group") as puller:
+        await puller.queues_of(word)
+        assert await puller.committed(sent.queue) == 6
+
+
+async def broadcasting_members_seek_backwards(names: str, word: str) -> None:
+    settings = ConsumerSettings(consume_from="first", broadcasting=True)
+    async with Producer(names) as producer:
+        for number in range(4):
+            sent = await producer.send(Message(topic=word, body=b"%d" % number, sharding_key="one"))
+    async with Consumer(names, f"{word}-group", word, settings=settings) as consumer:
+        await collect(consumer, 4)
+        await consumer.seek(sent.queue, 1)
+    async with Consumer(names, f"{word}-group", word, settings=settings) as consumer:
+        found = await collect(consumer, 3)
+    assert [message.body for message in found] == [b"1", b"2", b"3"]
 
 
 async def a_message_that_is_too_long_is_refused(names: str, word: str) -> None:
@@ -348,7 +397,8 @@ async def popped_messages_come_again_until_acknowledged(names: str, word: str) -
     async with Producer(names) as producer:
         await producer.send(Message(topic=word, body=b"one"))
         await producer.send(Message(topic=word, body=b"two", tags="blue"))
-    async with SimpleConsumer(names, f"{word}-group", word, is_from_first=True) as consumer:
+    group = f"{word}-group"
+    async with SimpleConsumer(names, group, word, is_from_first=True, invisible=8) as consumer:
         found: dict[bytes, PoppedMessage] = {}
         async with asyncio.timeout(_PATIENCE):
             while len(found) < 2:
@@ -361,7 +411,7 @@ async def popped_messages_come_again_until_acknowledged(names: str, word: str) -
         (message,) = again
         assert (message.body, message.topic, message.reconsume_times) == (b"two", word, 1)
         await consumer.ack(message)
-        assert not await consumer.receive(wait=1.5)
+        assert not await consumer.receive(wait=12)
 
 
 CASES: Sequence[Case] = (
@@ -380,6 +430,8 @@ CASES: Sequence[Case] = (
     transactions_are_committed_or_dropped,
     a_request_is_replied_to,
     an_offset_can_be_sought,
+    a_listener_may_seek_and_commit,
+    broadcasting_members_seek_backwards,
     a_message_that_is_too_long_is_refused,
     chosen_queues_are_polled,
 )

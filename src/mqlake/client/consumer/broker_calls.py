@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mqlake.client.cluster import MASTER
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.errors import BrokerError, NoRouteError
 from mqlake.client.instance import ClientInstance
@@ -32,7 +33,7 @@ from mqlake.protocol.headers.offsets import (
     SearchOffsetHeader,
     UpdateConsumerOffsetHeader,
 )
-from mqlake.protocol.headers.pull import PullAnswerHeader, PullHeader
+from mqlake.protocol.headers.pull import COMMITS_OFFSET, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.send import SendBackHeader
 
 _TIMEOUT = 5.0
@@ -89,9 +90,10 @@ class BrokerCalls:
         Raises:
             MqlakeError: the broker cannot be asked, refuses, or answers what cannot be read.
         """
-        address = self._instance.routes.to_read(queue.broker_name, self._read_from.get(queue, 0))
-        if address is None:
-            raise NoRouteError(f"broker {queue.broker_name} is in no route")
+        address = await self._to_read(queue)
+        if address != self._instance.routes.master(queue.broker_name):
+            # Only masters keep offsets.
+            header.sys_flag &= ~COMMITS_OFFSET
         command = request(RequestCode.PULL_MESSAGE, header)
         answer = await self._instance.cluster.client.request(address, command, _PULL_TIMEOUT)
         status = _PULL_STATUS.get(answer.code)
@@ -102,6 +104,16 @@ class BrokerCalls:
         data = answer.body if status is PullStatus.FOUND else b""
         messages = tuple(decode_messages(data, queue.broker_name, ConsumedMessage))
         return Pulled(status, messages, found.next_begin_offset, found.min_offset, found.max_offset)
+
+    async def _to_read(self, queue: MessageQueue) -> str:
+        routes, broker_id = self._instance.routes, self._read_from.get(queue, MASTER)
+        address = routes.to_read(queue.broker_name, broker_id)
+        if address is None:
+            await routes.load(queue.topic)
+            address = routes.to_read(queue.broker_name, broker_id)
+        if address is None:
+            raise NoRouteError(f"broker {queue.broker_name} is in no route of {queue.topic}")
+        return address
 
     async def members(self, topic: str) -> list[str]:
         """Return the client ids of the group, as a broker of the topic knows them.
@@ -147,11 +159,11 @@ class BrokerCalls:
             raise
         return answer.header(OffsetHeader).offset
 
-    async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Let the broker know where the group goes on; it does not answer.
+    async def note_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Commit an offset without an acknowledgement.
 
         Raises:
-            MqlakeError: it cannot be told.
+            MqlakeError: the request cannot be sent.
         """
         header = UpdateConsumerOffsetHeader(
             consumer_group=self._group,
@@ -162,11 +174,11 @@ class BrokerCalls:
         command = oneway(RequestCode.UPDATE_CONSUMER_OFFSET, header)
         await self._instance.cluster.client.oneway(self._master(queue), command)
 
-    async def commit_and_wait(self, queue: MessageQueue, offset: int) -> None:
-        """Return once the broker knows where the group goes on.
+    async def commit_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Commit an offset; return once the broker has acknowledged it.
 
         Raises:
-            MqlakeError: it does not say that it knows.
+            MqlakeError: the broker does not acknowledge it.
         """
         header = UpdateConsumerOffsetHeader(
             consumer_group=self._group,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from asyncio import CancelledError
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Self
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
@@ -19,20 +18,17 @@ from mqlake.client.consumer.pulling import Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.workers import Handler, Workers
 from mqlake.client.errors import ClientError, ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.timers import Timer
-from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.heartbeat import BROADCASTING, CLUSTERING, PASSIVE, ConsumerData
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
 from mqlake.protocol.command import Command
 from mqlake.protocol.naming import group_fault, retry_topic
 from mqlake.storage.clock import SystemClock
-
-Handler = Callable[[ConsumedMessage], Awaitable[object]]
-"""Handles one message: it is acknowledged when this returns, and comes again if it raises."""
 
 _SOON = 1.0
 _LATE_INTERVAL = 60.0
@@ -60,7 +56,9 @@ class Consumer:
         settings: how it behaves.
         instance: a name that tells the clients of one machine apart.
         unit: upstream's `unitName`.
-        on_assigned, on_revoked: told of queues that have become its own, or are not any more.
+        on_assigned: called with queues after they have become the consumer's own.
+        on_revoked: called with queues before the consumer leaves them. Until it returns, their
+            messages can be acknowledged and the group does not rebalance.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -90,7 +88,7 @@ class Consumer:
             own = retry_topic(group)
             self._wanted[own] = Wanted(own, ALL, now)
         self._instance: ClientInstance | None = None
-        self._workers: set[asyncio.Task[None]] = set()
+        self._is_closing = False
         self._jobs: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -109,7 +107,11 @@ class Consumer:
         settings, loop = self._settings, asyncio.get_running_loop()
         self._timers = self._make_timers()
         instance = share_instance(
-            self._name_servers, self._instance_name, self._unit, consumer_group=self.group
+            self._name_servers,
+            self._instance_name,
+            self._unit,
+            consumer_group=self.group,
+            is_stable=settings.broadcasting,
         )
         try:
             instance.add_consumer(self)
@@ -128,9 +130,9 @@ class Consumer:
         self._parts = Parts(instance, settings, calls, offsets, self._inbox, locks, pulling)
         self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
         self._finishing = Finishing(calls, self._inbox, settings, self._ownership)
+        self._workers = Workers(self._inbox, self._finishing)
         try:
-            for topic in self._wanted:
-                await instance.routes.load(topic)
+            await asyncio.gather(*map(instance.routes.load, self._wanted))
             await instance.heartbeat()
             await self._rebalance()
         except BaseException:
@@ -141,20 +143,22 @@ class Consumer:
 
     async def close(self) -> None:
         """Let handlers end, keep how far they are, and leave the group."""
-        instance, self._instance = self._instance, None
-        if instance is None:
+        instance = self._instance
+        if instance is None or self._is_closing:
             return
+        self._is_closing = True
         try:
             for timer in self._timers:
                 await timer.stop()
             self._inbox.close()
-            await self._end_workers()
+            await self._workers.close(self._settings.close_timeout)
             for job in self._jobs:
                 job.cancel()
             await asyncio.gather(*self._jobs, return_exceptions=True)
             await self._ownership.close()
             await instance.remove(self)
         finally:
+            self._instance, self._is_closing = None, False
             await give_back(instance)
 
     # Messages
@@ -171,10 +175,13 @@ class Consumer:
         self,
         timeout: float | None = None,  # noqa: ASYNC109 (how long there may be nothing)
     ) -> ConsumedMessage | None:
-        """Return the next message; None where there is none in time, or the consumer is closed.
+        """Return the next message; None if there is none in time, or the consumer closes meanwhile.
 
         Args:
-            timeout: seconds; None for ever.
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            ClosedError: the consumer was closed before.
         """
         self._require_open()
         try:
@@ -191,35 +198,15 @@ class Consumer:
             yield taken[1]
 
     async def run(self, handler: Handler, *, concurrency: int = 20) -> None:
-        """Have a function handle all messages, until the consumer is closed.
+        """Call a function with each message, until the consumer is closed.
+
+        A message is acknowledged if the function returns, and redelivered if it raises.
 
         Args:
             concurrency: messages that are handled at once; in order, of different queues.
         """
         self._require_open()
-        workers = [asyncio.create_task(self._work(handler)) for _ in range(concurrency)]
-        self._workers.update(workers)
-        try:
-            ended = await asyncio.gather(*workers, return_exceptions=True)
-            for error in ended:
-                # A worker that is late is cancelled by `close`, which ends this in good order.
-                if isinstance(error, BaseException) and not isinstance(error, CancelledError):
-                    raise error
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            self._workers.difference_update(workers)
-
-    async def _work(self, handler: Handler) -> None:
-        async for message in self._messages():
-            try:
-                await handler(message)
-            except Exception:  # noqa: BLE001 (whatever it is, the message comes again)
-                _log.exception("message %s failed, and comes again", message.message_id)
-                await self.retry_later(message, 0)
-            else:
-                await self.ack(message)
+        await self._workers.run(handler, concurrency)
 
     async def ack(self, message: ConsumedMessage) -> bool:
         """Do what `ConsumedMessage.ack` says."""
@@ -245,18 +232,26 @@ class Consumer:
         self._parts.pulling.paused.discard(topic)
 
     async def commit(self) -> None:
-        """Keep how far it is, now, and return once brokers know."""
+        """Commit the offsets of all queues; return once the brokers have acknowledged them.
+
+        Raises:
+            MqlakeError: an offset is not committed; all were tried.
+        """
         self._require_open()
-        await self._ownership.commit(is_last=True)
+        await self._ownership.commit()
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on at a queue offset of a queue that is its own; what was read of it is dropped.
+        """Continue one of the consumer's own queues at an offset, and commit that offset.
+
+        Messages that were read of the queue can no longer be acknowledged.
 
         Raises:
             ClientError: the queue is another consumer's.
         """
         if queue not in self.queues:
-            raise ClientError(f"queue {queue.queue_id} of {queue.topic} is another consumer's")
+            raise ClientError(
+                f"queue {queue.queue_id} of {queue.topic} is not assigned to this consumer"
+            )
         await self._reset({queue: offset})
 
     # What its instance asks of it
@@ -276,7 +271,6 @@ class Consumer:
             message_model=BROADCASTING if settings.broadcasting else CLUSTERING,
             consume_from_where=_FROM.get(str(start), "CONSUME_FROM_TIMESTAMP"),
             subscription_data_set=[wanted.data(self._version) for wanted in self._wanted.values()],
-            unit_mode=self._unit is not None,
         )
 
     def rebalance_soon(self) -> None:
@@ -320,7 +314,7 @@ class Consumer:
                 wanted.version = self._version
 
     async def _commit(self) -> None:
-        await self._ownership.commit()
+        await self._ownership.note()
 
     async def _give_up(self) -> None:
         await self._finishing.give_up_late_ones()
@@ -331,7 +325,6 @@ class Consumer:
             self._inbox.offer(held)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
-        held.drop()
         self._start_job(self._reset({held.queue: offset}))
 
     async def _reset(self, offsets: Mapping[MessageQueue, int]) -> None:
@@ -341,21 +334,12 @@ class Consumer:
         async def run() -> None:
             try:
                 await work
-            except MqlakeError as error:
-                _log.warning("group %s: %s", self.group, error)
+            except Exception:  # noqa: BLE001 (a queue that is not read is restarted later)
+                _log.exception("group %s: offsets were not reset", self.group)
 
         task = asyncio.get_running_loop().create_task(run())
         self._jobs.add(task)
         task.add_done_callback(self._jobs.discard)
-
-    async def _end_workers(self) -> None:
-        workers = {worker for worker in self._workers if worker is not asyncio.current_task()}
-        if not workers:
-            return
-        _, late = await asyncio.wait(workers, timeout=self._settings.close_timeout)
-        for worker in late:
-            worker.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
 
     def _require_open(self) -> None:
         if self._instance is None:

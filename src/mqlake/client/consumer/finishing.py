@@ -1,5 +1,7 @@
-"""What becomes of messages that were handed over (upstream: `ConsumeMessageConcurrentlyService`,
-`ConsumeMessageOrderlyService`)."""
+"""Finish messages that were handed over, or have them redelivered.
+
+Upstream: `ConsumeMessageConcurrentlyService`, `ConsumeMessageOrderlyService`.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,17 @@ from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.errors import MqlakeError
 
 _LATE_LEVEL = 3
+_DEAD = -1
+"""Delay level that stands for the dead-letter topic."""
 _EARLY = 0.001
 _AGAIN = 5.0
-"""Seconds after which a message that no broker took back is handed over again."""
+"""Seconds until a message that no broker accepted for redelivery is handed over again."""
 
 _log = logging.getLogger(__name__)
 
 
 class Finishing:
-    """Finishes messages, or has them come again."""
+    """Finishes messages, or has them redelivered."""
 
     def __init__(
         self,
@@ -37,54 +41,78 @@ class Finishing:
         self._loop = asyncio.get_running_loop()
 
     async def ack(self, message: ConsumedMessage) -> bool:
-        """Take note that a message is done; return whether that counts."""
-        held = self._ownership.get(message.queue)
-        if held is None or not held.holds(message):
+        """Finish a message; return whether that counts."""
+        held = self._held_out(message)
+        if held is None:
             return False
         held.finish(message)
         self._inbox.offer(held)
         return True
 
     async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:
-        """Have a message come again; return whether that counts."""
-        held = self._ownership.get(message.queue)
-        if held is None or not held.holds(message):
+        """Have a message redelivered; return whether that counts."""
+        held, settings = self._held_out(message), self._settings
+        if held is None:
             return False
-        if self._settings.broadcasting:
-            _log.warning("message %s failed, and is not retried: broadcast", message.message_id)
-            return await self.ack(message)
-        if self._settings.in_order and message.reconsume_times < self._settings.retries:
+        if settings.in_order and message.reconsume_times < settings.retries:
             self._suspend(held, message)
             return True
-        try:
-            await self._calls.send_back(message, delay_level, self._settings.retries)
-        except MqlakeError as error:
-            _log.warning("message %s comes again here: %s", message.message_id, error)
-            message.reconsume_times += 1
-            self._loop.call_later(_AGAIN, self._again, held, message)
-            return True
-        return await self.ack(message)
+        if settings.broadcasting:
+            _log.warning("message %s failed; broadcast is not retried", message.message_id)
+            return await self.ack(message)
+        # A message that was retried in order as often as it may be is dead.
+        level = _DEAD if settings.in_order else delay_level
+        await self._send_back(held, message, level)
+        return True
+
+    def give_back(self, message: ConsumedMessage) -> None:
+        """Hand over again at once what its handler could not begin or end."""
+        held = self._held_out(message)
+        if held is not None:
+            held.give_back(message, message.reconsume_times)
+            self._inbox.offer(held)
 
     async def give_up_late_ones(self) -> None:
-        """Have messages come again that somebody has had for too long."""
+        """Have messages redelivered whose handlers take too long."""
         before = self._loop.time() - self._settings.handling_timeout
-        for held in list(self._ownership):
-            for message in held.out_since(before):
-                _log.warning(
-                    "message %s was not finished in %g s: it comes again",
-                    message.message_id,
-                    self._settings.handling_timeout,
-                )
-                await self.retry_later(message, _LATE_LEVEL)
+        late = [message for held in self._ownership for message in held.out_since(before)]
+        for message in late:
+            _log.warning(
+                "message %s was not finished in %g s: it is redelivered",
+                message.message_id,
+                self._settings.handling_timeout,
+            )
+        await asyncio.gather(*(self.retry_later(message, _LATE_LEVEL) for message in late))
+
+    def _held_out(self, message: ConsumedMessage) -> QueueMessages | None:
+        held = self._ownership.get(message.queue)
+        if held is None or held.is_out(message):
+            return held
+        if held.release(message):
+            self._inbox.offer(held)
+        return None
+
+    async def _send_back(self, held: QueueMessages, message: ConsumedMessage, level: int) -> None:
+        held.park(message)
+        try:
+            await self._calls.send_back(message, level, self._settings.retries)
+        except BaseException as error:
+            self._loop.call_later(_AGAIN, self._again, held, message)
+            if not isinstance(error, MqlakeError):
+                raise
+            _log.warning("message %s is redelivered locally: %s", message.message_id, error)
+        else:
+            if held.is_parked(message):
+                held.finish(message)
+                self._inbox.offer(held)
 
     def _suspend(self, held: QueueMessages, message: ConsumedMessage) -> None:
-        message.reconsume_times += 1
         held.suspended_until = self._loop.time() + self._settings.suspend
-        held.give_back(message)
+        held.give_back(message, message.reconsume_times + 1)
         # A timer may be early by the resolution of the clock.
         self._loop.call_later(self._settings.suspend + _EARLY, self._inbox.offer, held)
 
     def _again(self, held: QueueMessages, message: ConsumedMessage) -> None:
-        if held.holds(message):
-            held.give_back(message)
+        if held.is_parked(message):
+            held.give_back(message, message.reconsume_times + 1)
             self._inbox.offer(held)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.queue_messages import QueueMessages
@@ -30,8 +31,7 @@ class Locks:
 
     async def take(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """Return those of some queues that are locked for this consumer now."""
-        answers = [answer async for answer in self._ask(queues)]
-        return {queue for _, locked in answers for queue in locked}
+        return {queue for _, locked in await self._ask(queues) for queue in locked}
 
     async def renew(self, held: Iterable[QueueMessages]) -> None:
         """Keep the locks of queues.
@@ -41,27 +41,41 @@ class Locks:
         """
         queues = {each.queue: each for each in held if not each.is_dropped}
         now = self._now()
-        async for asked, locked in self._ask(queues):
+        for asked, locked in await self._ask(queues):
             for queue in asked:
                 queues[queue].locked_until = now + LIFE if queue in locked else 0.0
 
     async def _ask(
         self, queues: Iterable[MessageQueue]
-    ) -> AsyncIterator[tuple[Sequence[MessageQueue], set[MessageQueue]]]:
-        """Yield the queues of each broker that answers, and those of them that it locks."""
-        by_broker: dict[str, list[MessageQueue]] = {}
-        for queue in queues:
-            by_broker.setdefault(queue.broker_name, []).append(queue)
-        for broker_name, wanted in by_broker.items():
-            try:
-                yield wanted, set(await self._calls.lock(broker_name, wanted))
-            except MqlakeError as error:
-                _log.warning("broker %s does not say whether it locks: %s", broker_name, error)
+    ) -> list[tuple[Sequence[MessageQueue], set[MessageQueue]]]:
+        """Return the queues of each broker that answers, and those of them that it has locked."""
+        asked = (self._lock(name, wanted) for name, wanted in _by_broker(queues).items())
+        return [answer for answer in await asyncio.gather(*asked) if answer is not None]
+
+    async def _lock(
+        self, broker_name: str, wanted: Sequence[MessageQueue]
+    ) -> tuple[Sequence[MessageQueue], set[MessageQueue]] | None:
+        try:
+            return wanted, set(await self._calls.lock(broker_name, wanted))
+        except MqlakeError as error:
+            _log.warning("broker %s does not answer a lock request: %s", broker_name, error)
+            return None
 
     async def let_go(self, queues: Iterable[MessageQueue]) -> None:
-        """Let other consumers have queues."""
-        for queue in queues:
-            try:
-                await self._calls.unlock(queue.broker_name, [queue])
-            except MqlakeError as error:
-                _log.debug("broker %s keeps a lock: %s", queue.broker_name, error)
+        """Release the locks of queues; a failure is logged."""
+        await asyncio.gather(
+            *(self._unlock(name, wanted) for name, wanted in _by_broker(queues).items())
+        )
+
+    async def _unlock(self, broker_name: str, wanted: Sequence[MessageQueue]) -> None:
+        try:
+            await self._calls.unlock(broker_name, wanted)
+        except MqlakeError as error:
+            _log.debug("broker %s keeps a lock until it expires: %s", broker_name, error)
+
+
+def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    found: dict[str, list[MessageQueue]] = {}
+    for queue in queues:
+        found.setdefault(queue.broker_name, []).append(queue)
+    return found

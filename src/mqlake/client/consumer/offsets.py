@@ -1,4 +1,4 @@
-"""Where a consumer stands in its queues.
+"""The offsets of a consumer.
 
 Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
-from mqlake.errors import FormatError, MqlakeError
+from mqlake.errors import DiskError, FormatError, MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import (
     encode_queue,
@@ -19,29 +19,41 @@ from mqlake.protocol.bodies.queue_tables import (
     read_object,
     read_queue_table,
 )
+from mqlake.storage.durable import replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory
 
 _log = logging.getLogger(__name__)
 
 _LOCAL = Path(".rocketmq_offsets")
+_FILE = "offsets.json"
+_BACKUP = "offsets.json.bak"
 
 
 class Offsets(Protocol):
-    """Keeps where a consumer goes on after a restart."""
+    """Stores the queue offsets at which a consumer resumes after a restart."""
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """Return where to go on in a queue, None if nothing is known.
+        """Return the stored offset of a queue, None if there is none.
 
         Raises:
-            MqlakeError: that cannot be found out now.
+            MqlakeError: it cannot be read now.
         """
         ...
 
-    async def commit(self, offsets: dict[MessageQueue, int], *, is_last: bool = False) -> None:
-        """Keep where to go on; what cannot be kept now is kept the next time.
+    async def note(self, queue: MessageQueue, offset: int) -> None:
+        """Store an offset without waiting for the result. A failure is logged, not raised."""
+        ...
 
-        Args:
-            is_last: return only once it is kept.
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        """Store an offset, smaller than the stored one or not; return once it is stored.
+
+        Raises:
+            MqlakeError: it is not stored.
         """
+        ...
+
+    def flush(self) -> None:
+        """Write what `note` has collected."""
         ...
 
 
@@ -50,72 +62,97 @@ class GroupOffsets:
 
     def __init__(self, calls: BrokerCalls) -> None:
         self._calls = calls
-        self._committed: dict[MessageQueue, int] = {}
+        self._noted: dict[MessageQueue, int] = {}
 
     async def read(self, queue: MessageQueue) -> int | None:
-        self._committed.pop(queue, None)
+        self._noted.pop(queue, None)
         return await self._calls.offset_of_group(queue)
 
-    async def commit(self, offsets: dict[MessageQueue, int], *, is_last: bool = False) -> None:
-        for queue, offset in offsets.items():
-            if self._committed.get(queue) == offset and not is_last:
-                continue
-            try:
-                if is_last:
-                    await self._calls.commit_and_wait(queue, offset)
-                else:
-                    await self._calls.commit(queue, offset)
-                self._committed[queue] = offset
-            except MqlakeError as error:
-                _log.warning("the offset %d of %s is not kept yet: %s", offset, queue, error)
+    async def note(self, queue: MessageQueue, offset: int) -> None:
+        if self._noted.get(queue) == offset:
+            return
+        try:
+            await self._calls.note_offset(queue, offset)
+            self._noted[queue] = offset
+        except MqlakeError as error:
+            _log.warning("offset %d of %s is not committed yet: %s", offset, queue, error)
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        self._noted.pop(queue, None)
+        await self._calls.commit_offset(queue, offset)
+
+    def flush(self) -> None:
+        """Do nothing: the brokers have everything."""
 
 
 class NoOffsets:
-    """Of a reader without a group: it begins where it is told to, each time."""
+    """Offsets of a reader without a group: none are stored."""
 
     async def read(self, queue: MessageQueue) -> int | None:  # noqa: ARG002
         return None
 
-    async def commit(self, offsets: dict[MessageQueue, int], *, is_last: bool = False) -> None:
+    async def note(self, queue: MessageQueue, offset: int) -> None:
+        """Do nothing."""
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        """Do nothing."""
+
+    def flush(self) -> None:
         """Do nothing."""
 
 
 class LocalOffsets:
-    """Offsets of a broadcasting consumer, in a file that Java clients read and write, too.
+    """Offsets of a broadcasting consumer, in a file that Java clients also read and write.
 
     Args:
-        home: directory in which `.rocketmq_offsets` is; the user's if it is None.
+        home: the directory that contains `.rocketmq_offsets`; the user's home directory if None.
     """
 
     def __init__(self, client_id: str, group: str, home: Path | None = None) -> None:
-        self._path = (home or Path.home()) / _LOCAL / client_id / group / "offsets.json"
+        self._path = (home or Path.home()) / _LOCAL / client_id / group
         self._offsets: dict[MessageQueue, int] | None = None
+        self._is_changed = False
 
     async def read(self, queue: MessageQueue) -> int | None:
         return self._table().get(queue)
 
-    async def commit(self, offsets: dict[MessageQueue, int], *, is_last: bool = False) -> None:  # noqa: ARG002
-        table = self._table()
-        new = {queue: max(offset, table.get(queue, 0)) for queue, offset in offsets.items()}
-        if all(table.get(queue) == offset for queue, offset in new.items()):
-            return
-        table.update(new)
-        entries = join_queues(encode_queue(queue, offset) for queue, offset in table.items())
+    async def note(self, queue: MessageQueue, offset: int) -> None:
+        self._set(queue, offset)
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        self._set(queue, offset)
+        self._write()
+
+    def flush(self) -> None:
+        """Write the file if offsets have changed. A failure is logged."""
         try:
-            self._write(encode_with_table({"offsetTable": entries}))
-        except OSError as error:
-            _log.warning("%s: offsets are not kept yet: %s", self._path, error.strerror)
+            self._write()
+        except DiskError as error:
+            _log.warning("offsets are not stored yet: %s", error)
+
+    def _set(self, queue: MessageQueue, offset: int) -> None:
+        table = self._table()
+        self._is_changed |= table.get(queue) != offset
+        table[queue] = offset
+
+    def _write(self) -> None:
+        if not self._is_changed:
+            return
+        entries = join_queues(
+            encode_queue(queue, offset) for queue, offset in self._table().items()
+        )
+        directory = LocalOwnedDirectory.make(self._path)
+        data = encode_with_table({"offsetTable": entries})
+        replace_file(directory, _FILE, data, backup=_BACKUP)
+        self._is_changed = False
 
     def _table(self) -> dict[MessageQueue, int]:
         if self._offsets is None:
-            self._offsets = self._read(self._path) or self._read(self._backup) or {}
+            self._offsets = self._load(_FILE) or self._load(_BACKUP) or {}
         return self._offsets
 
-    @property
-    def _backup(self) -> Path:
-        return self._path.with_name(self._path.name + ".bak")
-
-    def _read(self, path: Path) -> dict[MessageQueue, int] | None:
+    def _load(self, name: str) -> dict[MessageQueue, int] | None:
+        path = self._path / name
         try:
             return read_queue_table(read_object(path.read_bytes()).get("offsetTable") or {}, int)
         except FileNotFoundError:
@@ -123,11 +160,3 @@ class LocalOffsets:
         except (OSError, FormatError) as error:
             _log.warning("%s cannot be read: %s", path, error)
             return None
-
-    def _write(self, data: bytes) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self._path.exists():
-            self._path.replace(self._backup)
-        new = self._path.with_name(self._path.name + ".tmp")
-        new.write_bytes(data)
-        new.replace(self._path)

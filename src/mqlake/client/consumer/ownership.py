@@ -1,4 +1,4 @@
-"""The queues that a consumer has, from the moment that they become its own until they are not.
+"""The queues that a consumer owns, from the moment they are assigned until they are revoked.
 
 Upstream: `RebalanceImpl`, `RebalancePushImpl`.
 """
@@ -14,12 +14,13 @@ from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.locks import FOREVER, LIFE, Locks
 from mqlake.client.consumer.offsets import Offsets
-from mqlake.client.consumer.pulling import Pulling
+from mqlake.client.consumer.pulling import Pulling, log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
-from mqlake.client.consumer.rebalance import share_of
+from mqlake.client.consumer.rebalance import Share, share_of
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.subscriptions import Wanted
 from mqlake.client.instance import ClientInstance
+from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
 _LATE = 120.0
@@ -29,7 +30,7 @@ _PATIENCE = 0.5
 _MOST_PATIENCE = 20.0
 
 Listener = Callable[[set[MessageQueue]], Awaitable[object]]
-"""Is told of queues that have become a consumer's own, or are not any more."""
+"""Is called with queues that a consumer has been assigned, or is about to lose."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +52,9 @@ class Ownership:
     """Takes and leaves queues as the group's members come and go.
 
     Args:
-        wanted: what is wanted of each topic.
+        wanted: the subscription of each topic.
+        on_assigned: called with queues that have become the consumer's own.
+        on_revoked: called with queues that it is about to leave.
     """
 
     def __init__(
@@ -67,13 +70,14 @@ class Ownership:
         self._held: dict[MessageQueue, QueueMessages] = {}
         self._readers: dict[MessageQueue, asyncio.Task[None]] = {}
         self._leaving_since: dict[MessageQueue, float] = {}
+        self._announced: set[MessageQueue] = set()
         self._changing = asyncio.Lock()
 
     def __iter__(self) -> Iterator[QueueMessages]:
         return iter(self._held.values())
 
     def get(self, queue: MessageQueue) -> QueueMessages | None:
-        """Return what is held of a queue, None if it is another's."""
+        """Return what is held of a queue, None if the queue is another consumer's."""
         return self._held.get(queue)
 
     @property
@@ -85,84 +89,109 @@ class Ownership:
         """Take the queues that are the consumer's share, and leave the others.
 
         Returns:
-            Whether all is as it should be; if not, it is to be done again soon.
+            Whether that is complete; if not, it must be repeated soon.
         """
+        shares = await self._shares()
+        keeps = frozenset[MessageQueue]().union(*(share.queues for share in shares.values()))
+        unknown = self._wanted.keys() - shares.keys()
+        leaves = {
+            queue for queue in self._held if queue not in keeps and queue.topic not in unknown
+        }
+        await self._announce_revoked(leaves)
         async with self._changing:
-            return await self._rebalance()
-
-    async def restart(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Read queues from other offsets on, those that are the consumer's own."""
-        async with self._changing:
-            mine = {queue: offset for queue, offset in offsets.items() if queue in self._held}
-            for queue in mine:
-                self._held.pop(queue).drop()
-                await self._stop_reading(queue)
-            await self._parts.offsets.commit(mine, is_last=True)
-            await self._rebalance()
-
-    async def _rebalance(self) -> bool:
-        is_done, before = True, self.queues
-        parts = self._parts
-        for topic in list(self._wanted):
-            share = await share_of(
-                topic, parts.instance.client_id, parts.instance.routes, parts.calls, parts.settings
-            )
-            if share is None:
-                continue
-            self._stay(share.queues)
-            late = self._late(topic)
-            mine = {queue for queue in self._held if queue.topic == topic}
-            is_done &= await self._leave((mine - share.queues) | late)
-            delay = parts.settings.handover if share.has_others else 0.0
-            is_done &= await self._take(share.queues - self._held.keys(), delay)
-        unwanted = {queue for queue in self._held if queue.topic not in self._wanted}
-        is_done &= await self._leave(unwanted)
-        await self._tell(before)
+            self._stay(keeps)
+            is_done = await self._leave((leaves & self._held.keys()) | self._late())
+            for share in shares.values():
+                is_done &= await self._take(share)
+        await self._announce_assigned()
         return is_done
 
-    async def commit(self, *, is_last: bool = False) -> None:
-        """Keep how far all queues are finished."""
-        offsets = {
-            held.queue: offset
-            for held in self
-            if (offset := held.committed_offset) is not None and not held.is_dropped
-        }
-        await self._parts.offsets.commit(offsets, is_last=is_last)
+    async def restart(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Read the consumer's own queues among some from other offsets on, and commit these."""
+        async with self._changing:
+            mine = {queue: offset for queue, offset in offsets.items() if queue in self._held}
+            for queue, offset in mine.items():
+                await self._stop_reading(queue)
+                self._held[queue].restart(offset)
+            await asyncio.gather(*(self._commit_or_warn(self._held[queue]) for queue in mine))
+            for queue in mine:
+                self._read(self._held[queue], 0.0)
+
+    async def _shares(self) -> dict[str, Share]:
+        """Return the consumer's share of each topic whose queues and members are known."""
+        parts, topics = self._parts, list(self._wanted)
+        found = await asyncio.gather(
+            *(
+                share_of(
+                    topic,
+                    parts.instance.client_id,
+                    parts.instance.routes,
+                    parts.calls,
+                    parts.settings,
+                )
+                for topic in topics
+            )
+        )
+        return {topic: share for topic, share in zip(topics, found, strict=True) if share}
+
+    async def note(self) -> None:
+        """Tell brokers the offsets of all queues, without waiting for their answers."""
+        for held in list(self):
+            # Looked up as late as possible: a seek may have come in between.
+            if (offset := held.committed_offset) is not None:
+                await self._parts.offsets.note(held.queue, offset)
+        self._parts.offsets.flush()
+
+    async def commit(self) -> None:
+        """Commit the offsets of all queues.
+
+        Raises:
+            MqlakeError: one of them is not committed; all were tried.
+        """
+        results = await asyncio.gather(*map(self._commit, self), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _commit(self, held: QueueMessages) -> None:
+        if (offset := held.committed_offset) is not None:
+            await self._parts.offsets.commit(held.queue, offset)
+
+    async def _commit_or_warn(self, held: QueueMessages) -> None:
+        try:
+            await self._commit(held)
+        except MqlakeError as error:
+            _log.warning("the offset of %s is not committed: %s", held.queue, error)
 
     async def close(self) -> None:
-        """Leave all queues; what is finished of them is kept."""
+        """Commit the offsets of all queues, and leave them."""
+        await self._announce_revoked(self._held.keys())
         async with self._changing:
-            for queue in list(self._readers):
-                await self._stop_reading(queue)
-            await self.commit(is_last=True)
+            await asyncio.gather(*map(self._stop_reading, list(self._readers)))
+            await asyncio.gather(*map(self._commit_or_warn, self))
             if self._parts.settings.takes_locks:
                 await self._parts.locks.let_go(self._held)
-            before = self.queues
             for held in self:
                 held.drop()
             self._held.clear()
-            await self._tell(before)
 
     def _stay(self, queues: Collection[MessageQueue]) -> None:
-        """Hand over again what was to be left, and is the consumer's own after all."""
+        """Continue to hand over queues that were to be left, but are the consumer's own again."""
         for queue in self._leaving_since.keys() & queues:
             del self._leaving_since[queue]
             if (held := self._held.get(queue)) is not None:
                 held.suspended_until = 0.0
                 self._parts.inbox.offer(held)
 
-    def _late(self, topic: str) -> set[MessageQueue]:
+    def _late(self) -> set[MessageQueue]:
         oldest = self._loop.time() - _LATE
-        return {
-            queue
-            for queue, held in self._held.items()
-            if queue.topic == topic and held.last_pull < oldest
-        }
+        return {queue for queue, held in self._held.items() if held.last_pull < oldest}
 
-    async def _take(self, queues: Iterable[MessageQueue], delay: float) -> bool:
+    async def _take(self, share: Share) -> bool:
         parts, is_done = self._parts, True
-        wanted = sorted(queues, key=lambda queue: (queue.broker_name, queue.queue_id))
         takes_locks = parts.settings.takes_locks
+        new = share.queues - self._held.keys()
+        wanted = sorted(new, key=lambda queue: (queue.broker_name, queue.queue_id))
         locked = await parts.locks.take(wanted) if takes_locks else set(wanted)
         for queue in wanted:
             if queue not in locked:
@@ -171,30 +200,32 @@ class Ownership:
             held = QueueMessages(queue, self._loop.time, in_order=parts.settings.in_order)
             held.locked_until = self._loop.time() + LIFE if takes_locks else FOREVER
             self._held[queue] = held
-            reading = parts.pulling.run(held, self._wanted[queue.topic], delay)
-            self._readers[queue] = task = self._loop.create_task(reading)
-            task.add_done_callback(_look_at)
+            self._read(held, parts.settings.handover if share.has_others else 0.0)
         return is_done
+
+    def _read(self, held: QueueMessages, delay: float) -> None:
+        reading = self._parts.pulling.run(held, self._wanted[held.queue.topic], delay)
+        self._readers[held.queue] = task = self._loop.create_task(reading)
+        task.add_done_callback(log_failure)
 
     async def _leave(self, queues: Iterable[MessageQueue]) -> bool:
-        is_done = True
-        for queue in list(queues):
-            held = self._held[queue]
-            if self._parts.settings.takes_locks and not await self._may_leave(held):
-                is_done = False
-                continue
-            self._leaving_since.pop(queue, None)
-            await self._stop_reading(queue)
-            if (offset := held.committed_offset) is not None:
-                await self._parts.offsets.commit({queue: offset}, is_last=True)
-            held.drop()
-            self._held.pop(queue, None)
-            if self._parts.settings.takes_locks:
-                await self._parts.locks.let_go([queue])
-        return is_done
+        return all(await asyncio.gather(*map(self._leave_one, list(queues))))
+
+    async def _leave_one(self, queue: MessageQueue) -> bool:
+        held, parts = self._held[queue], self._parts
+        if parts.settings.takes_locks and not await self._may_leave(held):
+            return False
+        self._leaving_since.pop(queue, None)
+        await self._stop_reading(queue)
+        await self._commit_or_warn(held)
+        held.drop()
+        self._held.pop(queue, None)
+        if parts.settings.takes_locks:
+            await parts.locks.let_go([queue])
+        return True
 
     async def _may_leave(self, held: QueueMessages) -> bool:
-        """Wait a little for what is handed over: the next consumer must not begin before."""
+        """Wait briefly for messages that are out: the next consumer must not begin before."""
         now = self._loop.time()
         since = self._leaving_since.setdefault(held.queue, now)
         held.suspended_until = float("inf")
@@ -208,20 +239,23 @@ class Ownership:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _tell(self, before: frozenset[MessageQueue]) -> None:
-        now = self.queues
-        for listener, queues in (
-            (self._on_revoked, before - now),
-            (self._on_assigned, now - before),
-        ):
-            if listener is None or not queues:
-                continue
-            try:
-                await listener(set(queues))
-            except Exception:  # noqa: BLE001 (it is the user's)
-                _log.exception("a listener for queues failed")
+    # Listeners are called without the lock: they may seek and commit.
+
+    async def _announce_revoked(self, leaves: Collection[MessageQueue]) -> None:
+        revoked = self._announced.intersection(leaves)
+        self._announced -= revoked
+        await _call(self._on_revoked, revoked)
+
+    async def _announce_assigned(self) -> None:
+        assigned = self._held.keys() - self._leaving_since.keys() - self._announced
+        self._announced |= assigned
+        await _call(self._on_assigned, assigned)
 
 
-def _look_at(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("a queue is not read any more; it is begun anew later", exc_info=error)
+async def _call(listener: Listener | None, queues: set[MessageQueue]) -> None:
+    if listener is None or not queues:
+        return
+    try:
+        await listener(set(queues))
+    except Exception:  # noqa: BLE001 (it is the user's)
+        _log.exception("a listener for queues failed")

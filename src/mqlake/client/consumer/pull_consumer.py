@@ -11,7 +11,7 @@ from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.locks import FOREVER
 from mqlake.client.consumer.offsets import GroupOffsets, NoOffsets, Offsets
-from mqlake.client.consumer.pulling import Pulling
+from mqlake.client.consumer.pulling import Pulling, log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.subscriptions import ALL, Wanted
@@ -113,7 +113,8 @@ class PullConsumer:
     def assign(self, queues: Iterable[MessageQueue], selection: str = ALL) -> None:
         """Read these queues from now on, and no others.
 
-        A queue that is new is read from where the group is.
+        A new queue is read from the group's offset on. A queue whose selection changes continues
+        after the last message that was polled.
 
         Args:
             selection: an expression of tags, or `Sql`.
@@ -122,8 +123,16 @@ class PullConsumer:
         for queue in self._held.keys() - wished:
             self._drop(queue)
         version = SystemClock().milliseconds()
-        for queue in wished - self._held.keys():
-            self._begin(queue, Wanted(queue.topic, selection, version), None)
+        for queue in wished:
+            wanted, found = Wanted(queue.topic, selection, version), self._held.get(queue)
+            if found is not None and found[1].is_same(wanted):
+                continue
+            offset = None
+            if found is not None:
+                # What was read ahead was selected by the old expression.
+                offset = found[0].committed_offset
+                self._drop(queue)
+            self._begin(queue, wanted, offset)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Read a queue from an offset on; what was read ahead of it is dropped.
@@ -162,9 +171,16 @@ class PullConsumer:
         return messages
 
     async def commit(self) -> None:
-        """Let the group go on behind what was polled; return once brokers know."""
+        """Commit the offsets after the last polled messages; return once brokers know them.
+
+        Raises:
+            MqlakeError: an offset is not committed; all were tried.
+        """
         self._require_open()
-        await self._offsets.commit(dict(self._polled), is_last=True)
+        commits = (self._offsets.commit(*polled) for polled in list(self._polled.items()))
+        for result in await asyncio.gather(*commits, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
 
     # Offsets
 
@@ -192,6 +208,7 @@ class PullConsumer:
         held = QueueMessages(queue, loop.time, in_order=False)
         held.next_offset, held.locked_until = offset, FOREVER
         task = loop.create_task(self._pulling.run(held, wanted, 0.0))
+        task.add_done_callback(log_failure)
         self._held[queue] = held, wanted, task
 
     def _drop(self, queue: MessageQueue) -> None:

@@ -25,6 +25,8 @@ _FULL, _PAUSED, _BUSY, _IDLE, _FAILED = 0.05, 0.5, 0.02, 0.2, 1.0
 """Seconds until a queue is looked at again."""
 _QUICK = 0.1
 """Seconds: an answer without anything new that comes sooner was not held back."""
+_STALLED = 30.0
+"""Seconds that messages may be unfinished in a full queue before that is logged."""
 _BUSY_CODES = frozenset((ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY))
 
 _log = logging.getLogger(__name__)
@@ -34,7 +36,8 @@ class Pulling:
     """Reads queues into what is held of them.
 
     Args:
-        moved: called where a queue must be read from elsewhere than was thought.
+        moved: called if the offset to read from does not exist, with the one to read from instead.
+            The queue is then no longer read.
         states_subscription: whether each pull says what is wanted, since brokers do not know.
 
     Attributes:
@@ -58,6 +61,7 @@ class Pulling:
         self._moved, self._states_subscription = moved, states_subscription
         self._loop = asyncio.get_running_loop()
         self.paused: set[str] = set()
+        self._stalled: set[MessageQueue] = set()
 
     async def run(self, held: QueueMessages, wanted: Wanted, delay: float) -> None:
         """Read a queue until it is dropped.
@@ -68,11 +72,11 @@ class Pulling:
         await asyncio.sleep(delay)
         is_failing = False
         while not held.is_dropped:
+            held.last_pull = self._loop.time()
             try:
                 if held.next_offset is None:
                     held.next_offset = await self._start(held.queue)
                 if wait := self._must_wait(held):
-                    held.last_pull = self._loop.time()
                     await asyncio.sleep(wait)
                     continue
                 asked, before = self._loop.time(), held.next_offset
@@ -88,21 +92,21 @@ class Pulling:
                 continue
             if held.is_dropped:
                 return
+            if pulled.status is PullStatus.OFFSET_ILLEGAL:
+                _log.warning(
+                    "%s: offset %d does not exist: continuing at %d",
+                    _name(held.queue),
+                    before,
+                    pulled.next_offset,
+                )
+                self._moved(held, pulled.next_offset)
+                return
             self._take(held, wanted, pulled)
             if pulled.next_offset <= before and held.last_pull < asked + _QUICK:
                 # A broker that holds no request back must not keep this one busy.
                 await asyncio.sleep(_IDLE)
 
     def _take(self, held: QueueMessages, wanted: Wanted, pulled: Pulled) -> None:
-        if pulled.status is PullStatus.OFFSET_ILLEGAL:
-            _log.warning(
-                "%s: there is no offset %s: it goes on at %d",
-                _name(held.queue),
-                held.next_offset,
-                pulled.next_offset,
-            )
-            self._moved(held, pulled.next_offset)
-            return
         messages = [message for message in pulled.messages if wanted.takes(message)]
         for message in messages:
             message.finisher, message.queue = self._finisher, held.queue
@@ -118,7 +122,18 @@ class Pulling:
             return _PAUSED
         is_full = len(held) >= settings.queue_messages or held.bytes >= settings.queue_bytes
         is_wide = not settings.in_order and held.span > settings.queue_span
-        return _FULL if is_full or is_wide else 0.0
+        if not (is_full or is_wide):
+            self._stalled.discard(held.queue)
+            return 0.0
+        is_old = held.out_since(self._loop.time() - _STALLED)
+        if is_old and held.queue not in self._stalled:
+            self._stalled.add(held.queue)
+            _log.warning(
+                "%s is not read further: %d messages are waiting for ack or retry_later",
+                _name(held.queue),
+                len(held),
+            )
+        return _FULL
 
     def _header(self, held: QueueMessages, wanted: Wanted) -> PullHeader:
         committed = held.committed_offset or 0
@@ -161,3 +176,9 @@ class Pulling:
 
 def _name(queue: MessageQueue) -> str:
     return f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}"
+
+
+def log_failure(task: asyncio.Task[None]) -> None:
+    """Log why a task failed that reads a queue."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("a queue is no longer read", exc_info=error)

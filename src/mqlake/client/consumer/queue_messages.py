@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import structs
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -38,6 +41,8 @@ class QueueMessages:
         self._unfinished: dict[int, ConsumedMessage] = {}
         self._ready: deque[ConsumedMessage] = deque()
         self._out: dict[int, float] = {}
+        self._parked: set[int] = set()
+        self._left_behind: set[ConsumedMessage] = set()
 
     def __len__(self) -> int:
         return len(self._unfinished)
@@ -54,12 +59,12 @@ class QueueMessages:
             return False
         if not self._in_order:
             return True
-        return not self._out and self.is_locked and self.suspended_until <= self._now()
+        return not self.has_out and self.is_locked and self.suspended_until <= self._now()
 
     @property
     def has_out(self) -> bool:
-        """Whether messages are handed over and not finished."""
-        return bool(self._out)
+        """Whether a handler or a broker still has messages that are not finished."""
+        return bool(self._out or self._parked or self._left_behind)
 
     @property
     def span(self) -> int:
@@ -70,8 +75,11 @@ class QueueMessages:
 
     @property
     def committed_offset(self) -> int | None:
-        """Return the queue offset before which everything is finished; None if it is not known."""
-        return next(iter(self._unfinished), self.next_offset)
+        """Return the queue offset before which everything is finished.
+
+        None if that is unknown, or the queue was dropped.
+        """
+        return None if self.is_dropped else next(iter(self._unfinished), self.next_offset)
 
     def add(self, messages: Iterable[ConsumedMessage], next_offset: int) -> None:
         """Take in what was read, and where to read next.
@@ -96,32 +104,79 @@ class QueueMessages:
         self._out.update((message.queue_offset, now) for message in taken)
         return taken
 
-    def holds(self, message: ConsumedMessage) -> bool:
-        """Whether a message is one of its own, handed over and not finished."""
-        return self._unfinished.get(message.queue_offset) is message and not self.is_dropped
+    def is_out(self, message: ConsumedMessage) -> bool:
+        """Whether this is the latest delivery of a message, and the message is not finished."""
+        return message.queue_offset in self._out and self._is_held(message)
+
+    def is_parked(self, message: ConsumedMessage) -> bool:
+        """Whether `park` was called for a message, and nothing after it."""
+        return message.queue_offset in self._parked and self._is_held(message)
+
+    def _is_held(self, message: ConsumedMessage) -> bool:
+        return self._unfinished.get(message.queue_offset) is message
+
+    def park(self, message: ConsumedMessage) -> None:
+        """Keep a message that is out while a broker is asked to redeliver it.
+
+        Until `finish` or `give_back`, neither its handler nor a timeout can do anything to it.
+        """
+        del self._out[message.queue_offset]
+        self._parked.add(message.queue_offset)
 
     def finish(self, message: ConsumedMessage) -> None:
-        """Take note that a message that it holds is done with."""
+        """Remove a message that is out or parked: it is done."""
         del self._unfinished[message.queue_offset]
-        self._out.pop(message.queue_offset, None)
+        self._forget_delivery(message)
         self.bytes -= len(message.body)
 
-    def give_back(self, message: ConsumedMessage) -> None:
-        """Put a message that was handed over in front again."""
+    def give_back(self, message: ConsumedMessage, reconsume_times: int) -> None:
+        """Deliver a message that is out or parked again, as a new object.
+
+        The handler that has the old object can no longer finish it.
+        """
+        self._forget_delivery(message)
+        again = structs.replace(message, reconsume_times=reconsume_times)
+        self._unfinished[message.queue_offset] = again
+        insort(self._ready, again, key=_queue_offset)
+
+    def _forget_delivery(self, message: ConsumedMessage) -> None:
         self._out.pop(message.queue_offset, None)
-        self._ready.appendleft(message)
+        self._parked.discard(message.queue_offset)
+
+    def release(self, message: ConsumedMessage) -> bool:
+        """Note that a handler is done with a message from before `restart`.
+
+        Returns:
+            Whether there was such a message.
+        """
+        if message not in self._left_behind:
+            return False
+        self._left_behind.discard(message)
+        return True
 
     def out_since(self, before: float) -> Sequence[ConsumedMessage]:
         """Return the messages that were handed over before a time, and are not finished."""
-        late = [offset for offset, since in self._out.items() if since < before]
-        return [self._unfinished[offset] for offset in late if offset in self._unfinished]
+        return [self._unfinished[offset] for offset, since in self._out.items() if since < before]
+
+    def restart(self, offset: int) -> None:
+        """Drop all messages, and read from another offset.
+
+        In order, nothing is handed over until handlers are done with the messages that they have.
+        """
+        if self._in_order:
+            self._left_behind.update(self._unfinished[number] for number in self._out)
+        self._clear()
+        self.next_offset = offset
 
     def drop(self) -> None:
-        """Hold nothing any more."""
+        """Drop all messages for good."""
         self.is_dropped = True
-        self._ready.clear()
-        self._unfinished.clear()
-        self._out.clear()
+        self._clear()
+        self._left_behind.clear()
+
+    def _clear(self) -> None:
+        for each in (self._ready, self._unfinished, self._out, self._parked):
+            each.clear()
         self.bytes = 0
 
 

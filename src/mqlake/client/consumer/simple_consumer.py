@@ -19,8 +19,11 @@ from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_messages
+from mqlake.formats.own_properties import POP_RECEIPT
+from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, request
+from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.header import Header
 from mqlake.protocol.headers.pop import (
     AckHeader,
@@ -30,11 +33,12 @@ from mqlake.protocol.headers.pop import (
     PopHeader,
 )
 from mqlake.protocol.naming import group_fault
-from mqlake.protocol.receipts import Receipt
-from mqlake.protocol.retry_topics import mark_of
+from mqlake.protocol.receipts import Receipt, parse_receipt
+from mqlake.protocol.retry_topics import mark_of, marked, normal_topic
 from mqlake.storage.clock import SystemClock
 
 _ALL_QUEUES = -1
+_ANY_REVIVE_QUEUE = 2**31
 _FIRST, _LAST = 0, 1
 _TIMEOUT = 3.0
 _NOTHING = frozenset(
@@ -149,7 +153,7 @@ class SimpleConsumer:
         if answer.code in _NOTHING:
             return ()
         _require_success(answer, address)
-        messages = list(_with_receipts(answer, broker_name))
+        messages = list(_with_receipts(answer, broker_name, self.group))
         mine = [message for message in messages if wanted.takes(message)]
         for message in messages:
             if message not in mine:  # an equal hash of another tag
@@ -211,7 +215,7 @@ class SimpleConsumer:
         return self._instance
 
 
-def _with_receipts(answer: Command, broker_name: str) -> Iterator[PoppedMessage]:
+def _with_receipts(answer: Command, broker_name: str, group: str) -> Iterator[PoppedMessage]:
     header = answer.header(PopAnswerHeader)
     starts: dict[tuple[str, str], int] = {}
     for part in (header.start_offset_info or "").split(";"):
@@ -220,6 +224,13 @@ def _with_receipts(answer: Command, broker_name: str) -> Iterator[PoppedMessage]
         if start.isascii() and start.isdigit():
             starts[mark, queue_id] = int(start)
     for message in decode_messages(answer.body, broker_name, PoppedMessage):
+        given = _given_receipt(message, header.pop_time)
+        if given is not None:
+            topic = marked(given.mark, normal_topic(message.topic, group), group)
+            message.queue = MessageQueue(topic, broker_name, given.queue_id)
+            message.receipt, message.queue_offset = given, given.queue_offset
+            yield message
+            continue
         queue, mark = message.queue, mark_of(message.queue.topic)
         message.receipt = Receipt(
             starts.get((mark, str(queue.queue_id)), message.queue_offset),
@@ -232,6 +243,22 @@ def _with_receipts(answer: Command, broker_name: str) -> Iterator[PoppedMessage]
             message.queue_offset,
         )
         yield message
+
+
+def _given_receipt(message: PoppedMessage, pop_time: int) -> Receipt | None:
+    """Return the receipt that the broker of RocketMQ 5 adds to a retried message.
+
+    It gives such a message its original topic, and the receipt says where the message is. A receipt
+    of an earlier pop is ignored.
+    """
+    text = message.properties.get(POP_RECEIPT)
+    if text is None:
+        return None
+    try:
+        receipt = parse_receipt(text, _ANY_REVIVE_QUEUE)
+    except RemotingError:
+        return None
+    return receipt if receipt.pop_time == pop_time else None
 
 
 def _receipt_of(message: PoppedMessage) -> Receipt:

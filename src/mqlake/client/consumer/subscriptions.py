@@ -40,6 +40,11 @@ class Wanted:
         """Return the name that brokers have for the kind of expression."""
         return "SQL92" if self.is_sql else "TAG"
 
+    def is_same(self, other: Wanted) -> bool:
+        """Whether another subscription selects the same messages of the same topic."""
+        mine, others = (self.topic, self.expression), (other.topic, other.expression)
+        return mine == others and self.is_sql == other.is_sql
+
     def data(self, version: int) -> Subscription:
         """Return what brokers are told of it, under a version that is newer than the last one."""
         tags = sorted(self.tags)

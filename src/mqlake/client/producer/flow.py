@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 
 class InFlight:
@@ -47,10 +47,12 @@ class InFlight:
         try:
             await turn
         except asyncio.CancelledError:
-            if place in self._waiting:
-                self._waiting.remove(place)
-            else:
+            if turn.done() and not turn.cancelled():
                 self._give_back(size, count)
+            else:
+                with suppress(ValueError):
+                    self._waiting.remove(place)
+                self._admit()
             raise
 
     def _is_full(self, size: int) -> bool:
@@ -66,6 +68,9 @@ class InFlight:
     def _give_back(self, size: int, count: int) -> None:
         self.count -= count
         self.bytes -= size
+        self._admit()
+
+    def _admit(self) -> None:
         while self._waiting and not self._is_full(self._waiting[0][0]):
             size, count, turn = self._waiting.popleft()
             if turn.cancelled():

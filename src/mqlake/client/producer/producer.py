@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from mqlake.client.errors import ClosedError
+from mqlake.client.cluster import MASTER
+from mqlake.client.errors import ClientError, ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import Message, ReceivedMessage
@@ -39,8 +40,9 @@ class Producer:
         async with Producer("localhost:9876") as producer:
             result = await producer.send(Message(topic="orders", body=b"..."))
 
-    A message is acknowledged once `send` returns. Everything that it raises is a `ClientError`;
-    `NotStoredError` and `PerhapsStoredError` tell whether it may be stored all the same.
+    A message is acknowledged once `send` returns. If it was not, `send` raises a `ClientError`:
+    `NotStoredError` and `PerhapsStoredError` tell whether it may be stored all the same. A message
+    that can never be sent, because it is too long, say, raises `FormatError`.
 
     Args:
         name_servers: "host:port", several separated by `;`.
@@ -204,9 +206,14 @@ class Producer:
                 ...  # raises: rolled back
 
         Raises:
-            FormatError, ClientError: as `send`.
+            FormatError, ClientError: as `send`; or the producer has no `check`.
         """
         instance = self._require_open()
+        if self._check_handler is None:
+            raise ClientError(
+                "a transaction needs `check`: if the broker does not hear how the transaction"
+                " ended, it asks the producer"
+            )
         half = self._outgoings.single(
             message, {TRAN_MSG: "true", PGROUP: self.group}, TRANSACTION_PREPARED
         )
@@ -231,9 +238,10 @@ class Producer:
         more = self._replies.properties(seconds)
         correlation_id = more[CORRELATION_ID]
         try:
-            # The reply comes by way of a broker that knows this client.
-            await instance.routes.to_publish(message.topic)
-            await instance.heartbeat()
+            # The broker that gets the request must know this client, to push the reply to it.
+            route = await instance.routes.to_publish(message.topic)
+            masters = [each[MASTER] for each in route.addresses.values() if MASTER in each]
+            await instance.introduce(masters, seconds / 2)
             await self._send(self._outgoings.single(message, more), message, None, seconds)
             left = deadline - asyncio.get_running_loop().time()
             return await self._replies.wait(correlation_id, max(0.0, left))

@@ -61,6 +61,46 @@ class Tries(msgspec.Struct, frozen=True):
     other_if_not_ok: bool = False
 
 
+class _Outcome:
+    """What all tries of a send came to.
+
+    Attributes:
+        tries: how many times the message was sent.
+        stored: the results of the last try that a broker acknowledged.
+    """
+
+    def __init__(self) -> None:
+        self.tries = 0
+        self.stored: list[SendResult] | None = None
+        self._failure: NoRouteError | NotStoredError | PerhapsStoredError | None = None
+        self._perhaps: PerhapsStoredError | None = None
+
+    def failed(self, error: NoRouteError | NotStoredError | PerhapsStoredError) -> bool:
+        """Note the failure of a try; return whether another try may succeed."""
+        self._failure = error
+        if isinstance(error, PerhapsStoredError):
+            self._perhaps = error
+        if isinstance(error, RefusedError):
+            return error.code in _PASSING
+        return not isinstance(error, NoRouteError)
+
+    def results(self, topic: str, seconds: float) -> list[SendResult]:
+        """Return where the messages are stored.
+
+        Raises:
+            PerhapsStoredError: no broker acknowledged them, but one may have stored them.
+            NotStoredError, NoRouteError: no broker has them.
+        """
+        if self.stored is not None:
+            return self.stored
+        error = self._failure or NotStoredError(f"topic {topic}: not sent within {seconds:g} s")
+        if self._perhaps is not None and error is not self._perhaps:
+            raise PerhapsStoredError(f"{self._perhaps}; then: {error}", self.tries) from error
+        if not isinstance(error, NoRouteError):
+            error.tries = self.tries
+        raise error
+
+
 class Sending:
     """Sends what is ready, for one producer group."""
 
@@ -85,40 +125,24 @@ class Sending:
             NoRouteError: no queue takes them.
         """
         deadline = self._loop.time() + seconds
-        failure: NotStoredError | PerhapsStoredError | None = None
-        is_perhaps_stored, broker = False, None
-        stored: list[SendResult] | None = None
-        tries = 0
-        for tries in range(1, 2 + self._tries.retries):
+        outcome, broker = _Outcome(), None
+        for _ in range(1 + self._tries.retries):
             left = deadline - self._loop.time()
             if left <= 0:
                 break
-            chosen = queue or await self._choose(outgoing.topic, broker, left)
-            broker = chosen.broker_name
             try:
-                stored = await self._try(outgoing, chosen, left)
-            except RefusedError as error:
-                failure = error
-                if error.code not in _PASSING:
-                    error.tries = tries
-                    raise
-            except NotStoredError as error:
-                failure = error
-            except PerhapsStoredError as error:
-                failure, is_perhaps_stored = error, True
+                chosen = queue or await self._choose(outgoing.topic, broker, left)
+                broker = chosen.broker_name
+                outcome.tries += 1
+                outcome.stored = await self._try(outgoing, chosen, left)
+            except (NoRouteError, NotStoredError, PerhapsStoredError) as error:
+                if not outcome.failed(error):
+                    break
             else:
-                is_ok = stored[0].status is SendStatus.SEND_OK
+                is_ok = outcome.stored[0].status is SendStatus.SEND_OK
                 if is_ok or not self._tries.other_if_not_ok:
-                    return stored
-        if stored is not None:
-            return stored
-        kind = PerhapsStoredError if is_perhaps_stored else NotStoredError
-        if failure is None:
-            raise NotStoredError(f"topic {outgoing.topic}: not sent within {seconds:g} s", 0)
-        if kind is type(failure) or not is_perhaps_stored:
-            failure.tries = tries
-            raise failure
-        raise kind(str(failure), tries) from failure
+                    break
+        return outcome.results(outgoing.topic, seconds)
 
     async def oneway(self, outgoing: Outgoing, queue: MessageQueue | None, seconds: float) -> None:
         """Send without an answer; whether it arrives, nobody knows.

@@ -22,6 +22,7 @@ from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSA
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.transactions import CheckTransactionHeader, EndTransactionHeader
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _TIMEOUT = 3.0
 
@@ -75,7 +76,11 @@ class Transaction:
         await self._end(TransactionState.ROLLBACK)
 
     async def _end(self, state: TransactionState) -> None:
-        """Tell the broker; if it does not hear, it asks (`Check`), and nothing is lost."""
+        """Tell the broker; if it does not hear, it asks (`Check`), and nothing is lost.
+
+        Raises:
+            RemotingError: the broker refuses, for example since the half message has expired.
+        """
         self._is_over = True
         result = self.result
         _, physical_offset = decode_message_id(result.offset_message_id)
@@ -94,8 +99,8 @@ class Transaction:
             await self._instance.cluster.ask(
                 address, RequestCode.END_TRANSACTION, header, seconds=_TIMEOUT
             )
-        except MqlakeError as error:
-            _log.warning("a transaction was not ended, the broker will ask: %s", error)
+        except (ConnectionFailedError, RequestTimeoutError) as error:
+            _log.warning("a transaction was not ended; the broker will ask: %s", error)
 
 
 class Checks:

@@ -35,14 +35,15 @@ class CheckTransactionHeader(Header):
 
     Attributes:
         tran_state_table_offset, commit_log_offset: of the half message as it is now.
+        topic: brokers before 5.0 omit it.
         msg_id, transaction_id: its unique key.
         offset_msg_id: its offset message id.
         broker_name: who asks.
     """
 
-    topic: str
     tran_state_table_offset: Int64
     commit_log_offset: Int64
+    topic: str | None = None
     msg_id: str | None = None
     transaction_id: str | None = None
     offset_msg_id: str | None = None

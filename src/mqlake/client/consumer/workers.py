@@ -1,0 +1,81 @@
+"""The tasks that call a consumer's handler."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.finishing import Finishing
+from mqlake.client.consumer.inbox import Inbox
+
+Handler = Callable[[ConsumedMessage], Awaitable[object]]
+"""Handles one message: it is acknowledged if this returns, and redelivered if it raises."""
+
+_log = logging.getLogger(__name__)
+
+
+class Workers:
+    """Runs handlers until the inbox is closed."""
+
+    def __init__(self, inbox: Inbox, finishing: Finishing) -> None:
+        self._inbox, self._finishing = inbox, finishing
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, handler: Handler, concurrency: int) -> None:
+        """Handle messages until the inbox is closed.
+
+        Raises:
+            BaseException: a handler raised something other than an `Exception`.
+        """
+        tasks = [asyncio.create_task(self._work(handler)) for _ in range(concurrency)]
+        self._tasks.update(tasks)
+        try:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in ended:
+                if not task.cancelled() and (error := task.exception()) is not None:
+                    raise error
+        finally:
+            await _cancel(tasks)
+            self._tasks.difference_update(tasks)
+
+    async def close(self, patience: float) -> None:
+        """Wait for handlers that are still running, after the inbox was closed.
+
+        Args:
+            patience: seconds after which they are cancelled.
+        """
+        tasks = {task for task in self._tasks if task is not asyncio.current_task()}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=patience)
+            await _cancel(late)
+
+    async def _work(self, handler: Handler) -> None:
+        while (taken := await self._inbox.take(1)) is not None:
+            await self._handle(handler, taken[1][0])
+
+    async def _handle(self, handler: Handler, message: ConsumedMessage) -> None:
+        try:
+            await handler(message)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                self._finishing.give_back(message)
+                raise
+            # Not this task was cancelled, but something that the handler waited for.
+            await self._fail(message)
+        except Exception:  # noqa: BLE001 (whatever it is, the message is redelivered)
+            await self._fail(message)
+        else:
+            await self._finishing.ack(message)
+
+    async def _fail(self, message: ConsumedMessage) -> None:
+        _log.exception("message %s failed and is redelivered", message.message_id)
+        await self._finishing.retry_later(message, 0)
+
+
+async def _cancel(tasks: set[asyncio.Task[None]] | list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

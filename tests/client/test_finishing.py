@@ -1,0 +1,218 @@
+"""Who may finish a message, and what happens to it if its handler or its broker fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import cast
+
+import pytest
+
+from mqlake.client.consumer import finishing as finishing_module
+from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.finishing import Finishing
+from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.ownership import Ownership
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.workers import Workers
+from mqlake.client.errors import ClientError
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from tests.client.test_parts import QUEUE, consumed
+
+
+class Rig:
+    """A consumer of one queue, whose broker takes no message back unless it is told to."""
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self.inbox, self.sent_back = Inbox(), list[tuple[int, int]]()
+        self.held = QueueMessages(
+            QUEUE, asyncio.get_running_loop().time, in_order=settings.in_order
+        )
+        self.held.locked_until = float("inf")
+        self.takes_back = asyncio.Event()
+        self.is_broken = False
+        calls, ownership = cast("BrokerCalls", self), cast("Ownership", self)
+        self.finishing = Finishing(calls, self.inbox, settings, ownership)
+        self.workers = Workers(self.inbox, self.finishing)
+
+    def get(self, queue: MessageQueue) -> QueueMessages | None:
+        return self.held if queue == QUEUE else None
+
+    def __iter__(self) -> Iterator[QueueMessages]:
+        return iter((self.held,))
+
+    async def send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
+        if self.is_broken:
+            raise ClientError("no broker")
+        await self.takes_back.wait()
+        self.sent_back.append((message.queue_offset, level))
+
+    def add(self, *offsets: int) -> None:
+        self.held.add([consumed(offset) for offset in offsets], offsets[-1] + 1)
+        self.inbox.offer(self.held)
+
+    async def take(self) -> ConsumedMessage:
+        async with asyncio.timeout(10):
+            taken = await self.inbox.take(1)
+        assert taken is not None
+        return taken[1][0]
+
+
+def with_rig(work: Callable[[Rig], Awaitable[None]], settings: ConsumerSettings) -> None:
+    async def run() -> None:
+        await work(Rig(settings))
+
+    asyncio.run(run())
+
+
+PLAIN = ConsumerSettings(handling_timeout=0.0)
+IN_ORDER = ConsumerSettings(in_order=True, suspend=0.01, max_retries=1)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finishing_module, "_AGAIN", 0.01)
+
+
+def test_a_message_that_no_broker_takes_back_cannot_be_acknowledged_by_its_old_handler() -> None:
+    async def work(rig: Rig) -> None:
+        rig.is_broken = True
+        rig.add(0, 1)
+        message = await rig.take()
+        assert await rig.finishing.retry_later(message, 0)
+        assert not await rig.finishing.ack(message)
+        assert rig.held.committed_offset == 0
+        await rig.take()  # number 1
+        again = await rig.take()
+        assert (again.queue_offset, again.reconsume_times) == (0, 1)
+        assert not await rig.finishing.ack(message)
+        assert await rig.finishing.ack(again)
+
+    with_rig(work, PLAIN)
+
+
+def test_a_message_on_its_way_back_is_not_late_and_goes_back_once() -> None:
+    async def work(rig: Rig) -> None:
+        rig.add(0)
+        message = await rig.take()
+        going = asyncio.create_task(rig.finishing.retry_later(message, 2))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        await rig.finishing.give_up_late_ones()
+        assert not await rig.finishing.retry_later(message, 2)
+        rig.takes_back.set()
+        assert await going
+        assert (rig.sent_back, rig.held.committed_offset) == ([(0, 2)], 1)
+
+    with_rig(work, PLAIN)
+
+
+def test_a_cancelled_hand_back_is_not_forgotten() -> None:
+    async def work(rig: Rig) -> None:
+        rig.add(0)
+        message = await rig.take()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(rig.finishing.retry_later(message, 0), 0.01)
+        assert (await rig.take()).queue_offset == 0
+
+    with_rig(work, PLAIN)
+
+
+def test_a_message_on_its_way_back_when_its_queue_is_restarted() -> None:
+    async def work(rig: Rig) -> None:
+        rig.add(0, 1)
+        message = await rig.take()
+        going = asyncio.create_task(rig.finishing.retry_later(message, 2))
+        await asyncio.sleep(0)
+        rig.held.restart(0)
+        rig.takes_back.set()
+        await going
+        assert rig.held.committed_offset == 0
+
+    with_rig(work, PLAIN)
+
+
+def test_in_order_a_message_is_dead_after_its_retries() -> None:
+    async def work(rig: Rig) -> None:
+        rig.takes_back.set()
+        rig.add(0, 1)
+        first = await rig.take()
+        assert await rig.finishing.retry_later(first, 0)
+        assert not await rig.finishing.ack(first)
+        again = await rig.take()
+        assert (again.queue_offset, again.reconsume_times) == (0, 1)
+        assert await rig.finishing.retry_later(again, 0)
+        assert rig.sent_back == [(0, -1)]
+        assert (await rig.take()).queue_offset == 1
+
+    with_rig(work, IN_ORDER)
+
+
+def test_broadcast_in_order_is_retried_in_its_place() -> None:
+    async def work(rig: Rig) -> None:
+        rig.add(0)
+        assert await rig.finishing.retry_later(await rig.take(), 0)
+        again = await rig.take()
+        assert again.reconsume_times == 1
+        assert await rig.finishing.retry_later(again, 0)
+        assert (rig.sent_back, rig.held.committed_offset) == ([], 1)
+
+    with_rig(work, ConsumerSettings(in_order=True, broadcasting=True, suspend=0.01, max_retries=1))
+
+
+def test_a_handler_whose_work_is_cancelled_fails_that_message_alone() -> None:
+    async def work(rig: Rig) -> None:
+        rig.takes_back.set()
+        rig.add(0, 1)
+        seen: list[int] = []
+
+        async def handle(message: ConsumedMessage) -> None:
+            seen.append(message.queue_offset)
+            if message.queue_offset == 0:
+                inner = asyncio.create_task(asyncio.sleep(9))
+                inner.cancel()
+                await inner
+            rig.inbox.close()
+
+        async with asyncio.timeout(10):
+            await rig.workers.run(handle, 1)
+        assert (seen, rig.sent_back, rig.held.committed_offset) == ([0, 1], [(0, 0)], 2)
+
+    with_rig(work, PLAIN)
+
+
+def test_a_worker_that_is_cancelled_gives_its_message_back() -> None:
+    async def work(rig: Rig) -> None:
+        rig.add(0)
+
+        async def handle(message: ConsumedMessage) -> None:
+            await asyncio.sleep(60)
+
+        running = asyncio.create_task(rig.workers.run(handle, 3))
+        await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        again = await rig.take()
+        assert (again.queue_offset, again.reconsume_times) == (0, 0)
+
+    with_rig(work, PLAIN)
+
+
+def test_what_is_no_exception_ends_all_workers_at_once() -> None:
+    class Stop(BaseException):
+        pass
+
+    async def work(rig: Rig) -> None:
+        rig.add(0)
+
+        async def handle(message: ConsumedMessage) -> None:
+            raise Stop
+
+        async with asyncio.timeout(10):
+            with pytest.raises(Stop):
+                await rig.workers.run(handle, 3)
+
+    with_rig(work, PLAIN)
