@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from mqlake.client import (
     SendResult,
 )
 from mqlake.testing import broker
-from tests.client.behaviour.cases import CASES, POP_CASES, Case, run, until
+from tests.client.behaviour.cases import CASES, POP_CASES, Case, Outcomes, run, until
 from tests.peer.java_build import JavaMissingError
 from tests.peer.rocketmq_client import NEWEST, NEWEST_4, Clients
 from tests.peer.rocketmq_cluster import NEWEST_4_BROKER, Cluster
@@ -26,9 +25,9 @@ pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("python-client")]
 
 
 @pytest.fixture(scope="module", params=["5.5.0", NEWEST_4_BROKER])
-def names(
+def outcomes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+) -> Iterator[Outcomes]:
     place = tmp_path_factory.mktemp("cluster")
     version = None if request.param == "5.5.0" else request.param
     settings = {
@@ -41,20 +40,25 @@ def names(
     except JavaMissingError as reason:
         pytest.skip(f"without the real RocketMQ: {reason}")
     cluster.start()
-    yield cluster.names
-    cluster.kill()
-
-
-@pytest.fixture(autouse=True)
-def _offsets_in_a_new_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+    cases = CASES if version == NEWEST_4_BROKER else [*CASES, *POP_CASES]
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOME", str(place / "home"))
+            yield run(cases, cluster.names)
+    finally:
+        cluster.kill()
 
 
 @pytest.mark.parametrize("case", [*CASES, *POP_CASES], ids=lambda case: case.__name__)
-def test_behaviour(case: Case, names: str, request: pytest.FixtureRequest) -> None:
+def test_behaviour(case: Case, outcomes: Outcomes, request: pytest.FixtureRequest) -> None:
     if case in POP_CASES and NEWEST_4_BROKER in request.node.name:
         pytest.skip("brokers of 4.9 do not pop for clients like this one")
-    asyncio.run(run(case, names))
+    if (failure := outcomes.failures.get(case)) is not None:
+        raise failure
+
+
+def test_no_task_is_left_behind(outcomes: Outcomes) -> None:
+    assert not outcomes.tasks_left
 
 
 @pytest.fixture(scope="module", params=[NEWEST, NEWEST_4])

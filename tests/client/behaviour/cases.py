@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,7 +29,7 @@ from mqlake.client import (
 )
 from mqlake.client.message import ReceivedMessage
 
-Case = Callable[[str, str], Awaitable[None]]
+Case = Callable[[str, str], Coroutine[Any, Any, None]]
 
 FIRST = ConsumerSettings(consume_from="first", handover=0.1)
 IN_ORDER = ConsumerSettings(consume_from="first", in_order=True, handover=0.1, suspend=0.1)
@@ -440,10 +441,30 @@ CASES: Sequence[Case] = (
 POP_CASES: Sequence[Case] = (popped_messages_come_again_until_acknowledged,)
 
 
-async def run(case: Case, names: str) -> None:
-    """Run a case, and see that it leaves no task behind."""
+class Outcomes(NamedTuple):
+    """What became of cases that ran side by side.
+
+    Attributes:
+        failures: the exception of each case that failed.
+        tasks_left: tasks that were still there when all cases were over.
+    """
+
+    failures: Mapping[Case, BaseException]
+    tasks_left: Sequence[str]
+
+
+def run(cases: Sequence[Case], names: str) -> Outcomes:
+    """Run cases on one event loop, whose producers and consumers share their connections."""
+    return asyncio.run(_run(cases, names))
+
+
+async def _run(cases: Sequence[Case], names: str) -> Outcomes:
     before = asyncio.all_tasks()
-    await case(names, case.__name__.replace("_", "-"))
+    running = (case(names, case.__name__.replace("_", "-")) for case in cases)
+    ended = await asyncio.gather(*running, return_exceptions=True)
     await asyncio.sleep(0.05)
-    left = asyncio.all_tasks() - before
-    assert not left, left
+    left = [str(task) for task in asyncio.all_tasks() - before]
+    pairs = zip(cases, ended, strict=True)
+    return Outcomes(
+        {case: error for case, error in pairs if isinstance(error, BaseException)}, left
+    )

@@ -8,6 +8,7 @@ message that is not acknowledged in time goes to another one.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Self
@@ -19,6 +20,7 @@ from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_messages
+from mqlake.client.routes import TopicRoute
 from mqlake.formats.own_properties import POP_RECEIPT
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -41,6 +43,7 @@ _ALL_QUEUES = -1
 _ANY_REVIVE_QUEUE = 2**31
 _FIRST, _LAST = 0, 1
 _TIMEOUT = 3.0
+_AGAIN = 0.2
 _NOTHING = frozenset(
     (ResponseCode.PULL_NOT_FOUND, ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL)
 )
@@ -120,14 +123,14 @@ class SimpleConsumer:
 
         Args:
             most: how many, 32 at most.
-            wait: seconds that the broker may wait for messages.
+            wait: seconds to wait for messages, or for a name server to know the topic.
 
         Raises:
             ClientError: there is no broker of the topic, or it refuses.
         """
         instance, turn = self._require_open(), next(self._turns)
         wanted = self._wanted[turn % len(self._wanted)]
-        route = await instance.routes.of(wanted.topic)
+        route = await _route(instance, wanted.topic, wait)
         masters = [
             (name, addresses[MASTER])
             for name, addresses in sorted(route.addresses.items())
@@ -213,6 +216,17 @@ class SimpleConsumer:
         if self._instance is None:
             raise ClosedError("the consumer is closed, or was not started")
         return self._instance
+
+
+async def _route(instance: ClientInstance, topic: str, seconds: float) -> TopicRoute:
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            return await instance.routes.of(topic)
+        except NoRouteError:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise
+            await asyncio.sleep(_AGAIN)
 
 
 def _with_receipts(answer: Command, broker_name: str, group: str) -> Iterator[PoppedMessage]:
