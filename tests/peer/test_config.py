@@ -21,7 +21,7 @@ NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
 
 def open_config(path: Path) -> ConfigStore:
-    return ConfigStore(
+    return ConfigStore.load(
         LocalOwnedDirectory(path), current(StoreSettings()), ManualClock(1_800_000_000_000)
     )
 

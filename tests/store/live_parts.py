@@ -39,7 +39,7 @@ class LiveParts:
         self.log, self.queues, self.index = found.log, found.queues, found.index
         self.dispatcher, self.offsets = found.dispatcher, found.offsets
         self.appender = Appender(self.log, self.offsets, current(self.settings), self.clock)
-        self.config = ConfigStore(self.directory, current(self.settings), self.clock)
+        self.config = ConfigStore.load(self.directory, current(self.settings), self.clock)
 
     def put(self, message: Message) -> PutResult:
         """Append a message and dispatch it."""

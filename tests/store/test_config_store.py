@@ -44,7 +44,7 @@ class FullDisk(LocalOwnedDirectory):
 
 
 def open_config(path: Path, clock: ManualClock | None = None) -> ConfigStore:
-    return ConfigStore(
+    return ConfigStore.load(
         LocalOwnedDirectory(path), current(StoreSettings()), clock or ManualClock(NOW)
     )
 
@@ -261,7 +261,7 @@ def test_two_damaged_files_are_an_error_of_one_line(golden_config: Path) -> None
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     directory, clock = FullDisk(tmp_path), ManualClock(NOW)
-    config = ConfigStore(directory, current(StoreSettings()), clock)
+    config = ConfigStore.load(directory, current(StoreSettings()), clock)
     config.topics.ensure("Old", 1)
     config.persist()
     services = Services(clock, config.services())

@@ -30,6 +30,7 @@ from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.schedule import Schedule, any_may_be_delayed
 from mqlake.store.delivery.scheduled import ScheduledMessages
+from mqlake.store.delivery.timer_files import TimerFiles
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
 from mqlake.store.live_settings import Current, current
@@ -94,12 +95,14 @@ class OwnedStore:
         settings: Current[StoreSettings],
         clock: Clock,
         found: Recovered,
+        config: ConfigStore,
+        timer_files: TimerFiles,
     ) -> None:
         self.directory, self._settings, self.clock = directory, settings, clock
         self.recovered = found.report
         self.log, self.queues, self.index = found.log, found.queues, found.index
         self.offsets, self.dispatcher = found.offsets, found.dispatcher
-        self.config = ConfigStore(directory, settings, clock)
+        self.config = config
         self.retention = Retention(
             directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
         )
@@ -126,7 +129,7 @@ class OwnedStore:
         self.scheduled = ScheduledMessages(
             self.log, self.queues, self.config.delay_offsets, again, settings.now, clock
         )
-        self.timers = TimerMessages(directory, self.log, self.queues, again, settings, clock)
+        self.timers = TimerMessages(timer_files, self.log, self.queues, again, settings, clock)
         self.transactions = Transactions(
             self.log,
             self.queues,
@@ -178,7 +181,9 @@ class OwnedStore:
         with ExitStack() as held:
             held.enter_context(directory.own(LOCK_NAME))
             found = recover(directory, settings.now, clock, progress)
-            store = cls(directory, settings, clock, found)
+            config = ConfigStore.load(directory, settings, clock)
+            timer_files = TimerFiles.open(directory, settings.now)
+            store = cls(directory, settings, clock, found, config, timer_files)
             store._held = held.pop_all()
         return store
 

@@ -13,8 +13,6 @@ import msgspec
 from mqlake.formats.config import DataVersion, SubscriptionGroups, Topics
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
-from mqlake.storage.clock import Clock
-from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.config.config_file import C, ConfigFile, ConfigWrite, Fields
 
 E = TypeVar("E", bound=msgspec.Struct)
@@ -81,8 +79,7 @@ class ConfigEntries(Generic[C, E]):
 class TopicTable(ConfigEntries[Topics, Topic]):
     """The topics of a store: `config/topics.json`."""
 
-    def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
-        file = ConfigFile(directory, Topics, clock)
+    def __init__(self, file: ConfigFile[Topics]) -> None:
         super().__init__(file, "topicConfigTable", file.known.topic_config_table)
 
     def put(self, topic: Topic) -> None:
@@ -101,8 +98,7 @@ class TopicTable(ConfigEntries[Topics, Topic]):
 class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
     """The consumer groups of a store: `config/subscriptionGroup.json`."""
 
-    def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
-        file = ConfigFile(directory, SubscriptionGroups, clock)
+    def __init__(self, file: ConfigFile[SubscriptionGroups]) -> None:
         super().__init__(file, "subscriptionGroupTable", file.known.subscription_group_table)
         self._forbidden = file.known.forbidden_table
         file.fields["forbiddenTable"] = {}

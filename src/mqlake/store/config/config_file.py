@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, Self, TypeVar, cast
 
 import msgspec
 
@@ -42,24 +42,38 @@ class ConfigFile(Generic[C]):
     """A configuration file that this process alone writes.
 
     Attributes:
-        known: what the file held when it was loaded; defaults where there was none.
+        known: what the file held when it was loaded; defaults if it did not exist.
         fields: all members of its object, also those that `known` has no place for.
         version: counts the changes of the table.
         failure: why the last attempt to write it failed; None after one that did not.
 
-    Raises:
-        StoreError: the file and its backup are both damaged, or cannot be read.
+    Args:
+        found: what was loaded, and whether the file itself was good; None if there is no file.
     """
 
-    def __init__(self, directory: OwnedDirectory, kind: type[C], clock: Clock) -> None:
+    def __init__(
+        self,
+        directory: OwnedDirectory,
+        kind: type[C],
+        clock: Clock,
+        found: tuple[C, Fields, bool] | None,
+    ) -> None:
         self._directory, self._clock = directory, clock
-        self._path = f"{DIRECTORY}/{kind.file_name}"
-        found = _load(directory, self._path, kind)
+        self._path = _path(kind)
         self.known, self.fields, self._has_good_file = found or (convert({}, kind), {}, True)
         is_counted = self.known.data_version != DataVersion()
         now = clock.milliseconds()
         self.version = self.known.data_version if is_counted else DataVersion(timestamp=now)
         self._changes = self._written = 0
+
+    @classmethod
+    def load(cls, directory: OwnedDirectory, kind: type[C], clock: Clock) -> Self:
+        """Read the file of a kind of configuration.
+
+        Raises:
+            StoreError: the file and its backup are both damaged, or cannot be read.
+        """
+        return cls(directory, kind, clock, _load(directory, _path(kind), kind))
 
     @property
     def changed(self) -> bool:
@@ -145,6 +159,10 @@ class ConfigWrite:
         """
         self.run()
         self.done()
+
+
+def _path(kind: type[Config]) -> str:
+    return f"{DIRECTORY}/{kind.file_name}"
 
 
 def _load(directory: Directory, path: str, kind: type[C]) -> tuple[C, Fields, bool] | None:

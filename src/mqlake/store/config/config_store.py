@@ -6,10 +6,14 @@ persists them at these intervals.
 
 from __future__ import annotations
 
+from typing import Self
+
 from mqlake.errors import DiskError
+from mqlake.formats.config import ConsumerOffsets, DelayOffsets, SubscriptionGroups, Topics
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.config.config_entries import GroupTable, TopicTable
+from mqlake.store.config.config_file import ConfigFile
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.live_settings import Current
@@ -21,20 +25,38 @@ _SOON = 100
 
 
 class ConfigStore:
-    """Topics, consumer groups, consumer offsets and delay offsets of one store.
-
-    Raises:
-        StoreError: a file and its backup are both damaged, or cannot be read.
-    """
+    """Topics, consumer groups, consumer offsets and delay offsets of one store."""
 
     def __init__(
-        self, directory: OwnedDirectory, settings: Current[StoreSettings], clock: Clock
+        self,
+        settings: Current[StoreSettings],
+        topics: TopicTable,
+        groups: GroupTable,
+        consumer_offsets: ConsumerOffsetTable,
+        delay_offsets: DelayOffsetTable,
     ) -> None:
         self._settings = settings
-        self.topics = TopicTable(directory, clock)
-        self.groups = GroupTable(directory, clock)
-        self.consumer_offsets = ConsumerOffsetTable(directory, clock)
-        self.delay_offsets = DelayOffsetTable(directory, clock)
+        self.topics, self.groups = topics, groups
+        self.consumer_offsets, self.delay_offsets = consumer_offsets, delay_offsets
+
+    @classmethod
+    def load(
+        cls, directory: OwnedDirectory, settings: Current[StoreSettings], clock: Clock
+    ) -> Self:
+        """Read the files of a store's configuration.
+
+        Raises:
+            StoreError: a file and its backup are both damaged, or cannot be read.
+        """
+        return cls(
+            settings,
+            TopicTable(ConfigFile[Topics].load(directory, Topics, clock)),
+            GroupTable(ConfigFile[SubscriptionGroups].load(directory, SubscriptionGroups, clock)),
+            ConsumerOffsetTable(
+                ConfigFile[ConsumerOffsets].load(directory, ConsumerOffsets, clock)
+            ),
+            DelayOffsetTable(ConfigFile[DelayOffsets].load(directory, DelayOffsets, clock)),
+        )
 
     def services(self) -> list[Service]:
         """Return what writes each table in its interval, if it has changed.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from mqlake.formats.config import ConsumerOffsets, DataVersion
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
-from mqlake.storage.clock import Clock
-from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.config.config_file import ConfigFile, ConfigWrite
 
 COMMITS_A_VERSION = 500
@@ -21,8 +19,8 @@ _Table = dict[str, dict[int, int]]
 class ConsumerOffsetTable:
     """Offsets by group, topic and queue; `write` keeps them."""
 
-    def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
-        self._file = ConfigFile(directory, ConsumerOffsets, clock)
+    def __init__(self, file: ConfigFile[ConsumerOffsets]) -> None:
+        self._file = file
         self._committed: _Table = self._file.known.offset_table
         self._pulled: _Table = self._file.known.pull_offset_table
         # RocketMQ keeps these in memory only: a reset that nobody has taken is gone with it.

@@ -6,8 +6,6 @@ RocketMQ: `ScheduleMessageService` (`offsetTable`).
 from __future__ import annotations
 
 from mqlake.formats.config import DataVersion, DelayOffsets
-from mqlake.storage.clock import Clock
-from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.config.config_file import ConfigFile, ConfigWrite
 
 CHANGES_A_VERSION = 200
@@ -17,8 +15,8 @@ CHANGES_A_VERSION = 200
 class DelayOffsetTable:
     """Queue offsets by delay level, 1 the first; `write` keeps them."""
 
-    def __init__(self, directory: OwnedDirectory, clock: Clock) -> None:
-        self._file = ConfigFile(directory, DelayOffsets, clock)
+    def __init__(self, file: ConfigFile[DelayOffsets]) -> None:
+        self._file = file
         self._offsets: dict[int, int] = self._file.known.offset_table
         self._changes = 0
 

@@ -7,6 +7,8 @@ RocketMQ: `TimerCheckpoint`, `TimerLog`, `TimerWheel`.
 
 from __future__ import annotations
 
+from typing import Self
+
 from mqlake.errors import DiskError, FormatError
 from mqlake.formats import timer_checkpoint, timer_log
 from mqlake.formats.file_name import segment_name
@@ -32,13 +34,29 @@ class TimerFiles:
         wanted: the position to be written next.
     """
 
-    def __init__(self, directory: OwnedDirectory, settings: StoreSettings) -> None:
+    def __init__(
+        self,
+        directory: OwnedDirectory,
+        settings: StoreSettings,
+        fields: TimerCheckpoint,
+        found: TimerPosition,
+    ) -> None:
         self._directory = directory
         self._log_size = settings.mapped_file_size_timer_log
-        self._fields = TimerCheckpoint()
-        self.found = self._written = self.wanted = self._load()
+        self._fields = fields
+        self.found = self._written = self.wanted = found
+
+    @classmethod
+    def open(cls, directory: OwnedDirectory, settings: StoreSettings) -> Self:
+        """Read the timer checkpoint, and take the files of a clean stop over.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        files = cls(directory, settings, *_load(directory))
         if any(name == _LOG or name.startswith(_WHEEL) for name in directory.names("")):
-            self._take_over()
+            files._take_over()
+        return files
 
     def pending(self) -> ConfigWrite | None:
         """Return what writes the position, None if the file says it already."""
@@ -62,20 +80,6 @@ class TimerFiles:
             self._write(position, size, position.taken_in).complete()
         elif (pending := self.pending()) is not None:
             pending.complete()
-
-    def _load(self) -> TimerPosition:
-        data = read_file(self._directory, _CHECKPOINT, timer_checkpoint.SIZE)
-        if data is None:
-            return TimerPosition()
-        try:
-            self._fields, position = timer_checkpoint.decode(data)
-        except FormatError:
-            return TimerPosition()
-        if position is not None:
-            return position
-        fields = self._fields
-        taken_in = min(fields.last_queue_offset, fields.master_queue_offset)
-        return TimerPosition(done_before=fields.last_read_time, taken_in=taken_in)
 
     def _write(self, position: TimerPosition, log_size: int, queue_offset: int) -> ConfigWrite:
         fields = self._fields._replace(
@@ -120,3 +124,17 @@ class TimerFiles:
         finally:
             file.close()
         return True
+
+
+def _load(directory: OwnedDirectory) -> tuple[TimerCheckpoint, TimerPosition]:
+    data = read_file(directory, _CHECKPOINT, timer_checkpoint.SIZE)
+    if data is None:
+        return TimerCheckpoint(), TimerPosition()
+    try:
+        fields, position = timer_checkpoint.decode(data)
+    except FormatError:
+        return TimerCheckpoint(), TimerPosition()
+    if position is not None:
+        return fields, position
+    taken_in = min(fields.last_queue_offset, fields.master_queue_offset)
+    return fields, TimerPosition(done_before=fields.last_read_time, taken_in=taken_in)

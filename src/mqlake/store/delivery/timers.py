@@ -16,7 +16,6 @@ from mqlake.formats.timer_checkpoint import TimerPosition
 from mqlake.formats.timer_log import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, TimerUnit
 from mqlake.formats.topic_names import TIMER_TOPIC
 from mqlake.storage.clock import Clock
-from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.delivery.after_flush import AfterFlush
 from mqlake.store.delivery.put_again import read_entry
@@ -57,12 +56,13 @@ class TimerMessages:
             before was delivered.
 
     Args:
+        files: its checkpoint.
         redelivery: puts a message as it is, whatever its properties ask for.
     """
 
     def __init__(
         self,
-        directory: OwnedDirectory,
+        files: TimerFiles,
         log: OwnedCommitLog,
         queues: OwnedQueues,
         redelivery: Redelivery,
@@ -74,7 +74,7 @@ class TimerMessages:
         self._wheel = TimerWheel(settings.now.timer_precision_ms)
         self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
         self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        self._files = TimerFiles(directory, settings.now)
+        self._files = files
         self._known = self._bounded(self._files.found)
         self._read = self._known.first_waiting
         self._scan_end = self._end
