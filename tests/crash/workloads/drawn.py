@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from mqlake.store.settings import StoreSettings
 from tests.crash import odd
@@ -14,6 +14,8 @@ from tests.odd_messages import odd_properties
 PREFIX = "drawn-"
 _STEPS = 25
 _HOUR = 3_600_000
+_ODD_RECORD = 900
+"""Bytes that an odd message may need besides its properties."""
 
 
 def drawn(number: int) -> StoreWorkload:
@@ -63,15 +65,25 @@ def _put_batch(s: Session, dice: random.Random) -> None:
 
 
 def _put_odd(s: Session, dice: random.Random) -> None:
+    room = s.settings.mapped_file_size_commit_log - _ODD_RECORD
     kinds = dice.sample(odd.PROPERTIES, dice.randrange(1, 4))
     if dice.random() < 0.5:
-        most = s.settings.mapped_file_size_commit_log // 2
-        kinds = [odd_properties(dice, most, of_system=dice.random() < 0.2) for _ in kinds]
+        kinds = [odd_properties(dice, room // 2, of_system=dice.random() < 0.2) for _ in kinds]
+    kinds = [properties for properties in kinds if len(properties) <= room]
     if dice.random() < 0.3:
-        s.put_odd_batch(kinds)
+        s.put_odd_batch([*_fitting(kinds or [b""], room)])
     else:
         for properties in kinds:
             s.put_odd(properties, dice.randrange(9))
+
+
+def _fitting(kinds: Sequence[bytes], room: int) -> Iterator[bytes]:
+    """Yield the properties whose messages fit into one file together; the first one always does."""
+    for number, properties in enumerate(kinds):
+        room -= len(properties) + (_ODD_RECORD if number else 0)
+        if number and room < 0:
+            return
+        yield properties
 
 
 def _put_delayed(s: Session, dice: random.Random) -> None:
