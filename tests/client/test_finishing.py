@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import cast
 
@@ -16,6 +17,7 @@ from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.ownership import Ownership
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.workers import Workers
 from mqlake.client.errors import ClientError
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -34,7 +36,9 @@ class Rig:
         self.takes_back = asyncio.Event()
         self.is_broken = False
         calls, ownership = cast("BrokerCalls", self), cast("Ownership", self)
-        self.finishing = Finishing(calls, self.inbox, settings, ownership)
+        self.finishing = Finishing(
+            calls, self.inbox, settings, ownership, Statistics(time.monotonic)
+        )
         self.workers = Workers(self.inbox, self.finishing)
 
     def get(self, queue: MessageQueue) -> QueueMessages | None:

@@ -8,27 +8,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from mqlake.client.broker_requests import BrokerRequests
 from mqlake.client.cluster import MASTER, Cluster
-from mqlake.client.errors import ClientError
 from mqlake.client.identity import DEFAULT_INSTANCE, client_id
-from mqlake.client.message import ReceivedMessage
-from mqlake.client.received import decode_messages
+from mqlake.client.members import ConsumerMember, Members, ProducerMember
 from mqlake.client.routes import Routes
 from mqlake.client.timers import Timer
 from mqlake.errors import MqlakeError
-from mqlake.formats.properties import PGROUP
-from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData
+from mqlake.protocol.bodies.heartbeat import Heartbeat, ProducerData
 from mqlake.protocol.body import encode_body
-from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.command import Command, response
-from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.headers.clients import ConsumerGroupHeader, UnregisterClientHeader
-from mqlake.protocol.headers.transactions import CheckTransactionHeader
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.headers.clients import UnregisterClientHeader
 from mqlake.protocol.unique_keys import UniqueKeys
-from mqlake.remoting.connection import Peer
 from mqlake.storage.clock import SystemClock
 
 ROUTE_INTERVAL = HEARTBEAT_INTERVAL = 30.0
@@ -36,53 +30,6 @@ ROUTE_INTERVAL = HEARTBEAT_INTERVAL = 30.0
 _TIMEOUT = 3.0
 
 _log = logging.getLogger(__name__)
-
-
-class ProducerMember(Protocol):
-    """A producer, as its instance sees it."""
-
-    @property
-    def group(self) -> str:
-        """Its producer group."""
-        ...
-
-    def check(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
-        """Find out what has become of a half message, and tell the broker at an address."""
-        ...
-
-    def take_reply(self, reply: Command) -> bool:
-        """Take a reply (PUSH_REPLY_MESSAGE_TO_CLIENT); return whether somebody waits for it."""
-        ...
-
-
-class ConsumerMember(Protocol):
-    """A consumer, as its instance sees it."""
-
-    @property
-    def group(self) -> str:
-        """Its consumer group."""
-        ...
-
-    @property
-    def topics(self) -> Iterable[str]:
-        """Topics that it is subscribed to."""
-        ...
-
-    def data(self) -> ConsumerData:
-        """Return what brokers are told of it."""
-        ...
-
-    def rebalance_soon(self) -> None:
-        """Look again which queues are its own."""
-        ...
-
-    def routes_changed(self, topics: set[str]) -> None:
-        """Take note of topics whose queues are elsewhere now."""
-        ...
-
-    def reset_offsets(self, command: Command) -> None:
-        """Go on elsewhere, as somebody has asked of the broker."""
-        ...
 
 
 class _Sharers(NamedTuple):
@@ -104,6 +51,7 @@ class ClientInstance:
     Attributes:
         sharers: which producers and consumers may share it.
         client_id: the name under which brokers know it.
+        members: the producers and consumers that use it.
         cluster: its connections.
         routes: where topics are.
         unique_keys: ids for messages.
@@ -112,22 +60,16 @@ class ClientInstance:
     def __init__(self, sharers: _Sharers) -> None:
         self.sharers = sharers
         self.client_id = client_id(sharers.instance, sharers.unit, is_stable=not sharers.is_unique)
+        self.members = Members()
         self.cluster = Cluster(
             sharers.name_servers,
-            {
-                RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
-                RequestCode.CHECK_TRANSACTION_STATE: self._check,
-                RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._reset,
-                RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._reply,
-            },
+            BrokerRequests(self.members).handlers(),
             self._connected,
         )
         self.routes = Routes(self.cluster)
         address = self.client_id.partition("@")[0]
         self.unique_keys = UniqueKeys(f"{address}:0", SystemClock())
         self.users = 0
-        self._producers: dict[str, list[ProducerMember]] = {}
-        self._consumers: dict[str, ConsumerMember] = {}
         self._greeted: set[str] = set()
         self._greeting: set[str] = set()
         self._heartbeats = Timer(
@@ -149,34 +91,10 @@ class ClientInstance:
 
     # Members
 
-    def has_consumer(self, group: str) -> bool:
-        """Whether a consumer of this group is a member already."""
-        return group in self._consumers
-
-    def add_producer(self, member: ProducerMember) -> None:
-        """Take in a producer; the last one of a group answers for its transactions."""
-        self._producers.setdefault(member.group, []).append(member)
-
-    def add_consumer(self, member: ConsumerMember) -> None:
-        """Take in a consumer.
-
-        Raises:
-            ClientError: there is one of its group: brokers could not tell them apart, and both
-                would read the same queues.
-        """
-        if member.group in self._consumers:
-            raise ClientError(
-                f"client {self.client_id} has a consumer of group {member.group}: give the other"
-                " one an instance name of its own"
-            )
-        self._consumers[member.group] = member
-
     async def remove(self, member: ProducerMember | ConsumerMember) -> None:
         """Let a member go, and tell brokers so: the others of its group need not wait."""
-        is_consumer = self._consumers.get(member.group) is member
-        if is_consumer:
-            del self._consumers[member.group]
-        is_producer = self._is_last_producer(member)
+        is_consumer = self.members.remove_consumer(member)
+        is_producer = self.members.remove_producer(member)
         if not is_producer and not is_consumer:
             return
         header = UnregisterClientHeader(
@@ -186,17 +104,6 @@ class ClientInstance:
         )
         asked = (self._tell_gone(address, header) for address in sorted(self._greeted))
         await asyncio.gather(*asked)
-
-    def _is_last_producer(self, member: ProducerMember | ConsumerMember) -> bool:
-        """Let a producer go; return whether it was the last one of its group."""
-        members = self._producers.get(member.group, [])
-        others = [other for other in members if other is not member]
-        if len(others) == len(members):
-            return False
-        self._producers[member.group] = others
-        if not others:
-            del self._producers[member.group]
-        return not others
 
     async def _tell_gone(self, address: str, header: UnregisterClientHeader) -> None:
         try:
@@ -208,7 +115,7 @@ class ClientInstance:
 
     async def heartbeat(self) -> None:
         """Tell all brokers of the topics in use who is here; slaves only of consumers."""
-        if not self._producers and not self._consumers:
+        if not self.members.producers and not self.members.consumers:
             return
         body = self._heartbeat()
         addresses = self._broker_addresses()
@@ -218,8 +125,10 @@ class ClientInstance:
     def _heartbeat(self) -> bytes:
         beat = Heartbeat(
             client_id=self.client_id,
-            producer_data_set=[ProducerData(group) for group in sorted(self._producers)],
-            consumer_data_set=[member.data() for _, member in sorted(self._consumers.items())],
+            producer_data_set=[ProducerData(group) for group in sorted(self.members.producers)],
+            consumer_data_set=[
+                member.data() for _, member in sorted(self.members.consumers.items())
+            ],
         )
         return encode_body(beat)
 
@@ -241,7 +150,7 @@ class ClientInstance:
             address
             for brokers in self.routes.brokers().values()
             for broker_id, address in brokers.items()
-            if broker_id == MASTER or self._consumers
+            if broker_id == MASTER or self.members.consumers
         }
 
     async def _greet(self, address: str, body: bytes, seconds: float = _TIMEOUT) -> None:
@@ -259,41 +168,13 @@ class ClientInstance:
             self._greeting.discard(address)
 
     async def _refresh(self) -> None:
-        wanted = {topic for member in self._consumers.values() for topic in member.topics}
+        wanted = {topic for member in self.members.consumers.values() for topic in member.topics}
         changed = await self.routes.refresh(wanted | self.routes.topics)
         if not changed:
             return
-        for member in self._consumers.values():
+        for member in self.members.consumers.values():
             member.routes_changed(changed)
         await self.heartbeat()
-
-    # What brokers ask
-
-    def _ids_changed(self, _peer: Peer, command: Command) -> None:
-        member = self._consumers.get(command.header(ConsumerGroupHeader).consumer_group)
-        if member is not None:
-            member.rebalance_soon()
-
-    def _check(self, peer: Peer, command: Command) -> None:
-        header = command.header(CheckTransactionHeader)
-        half = next(decode_messages(command.body, header.broker_name or "", ReceivedMessage), None)
-        group = half.properties.get(PGROUP) if half else None
-        members = self._producers.get(group) if group else None
-        if half is None or not members:
-            _log.warning("%s asks for a transaction of group %s: none is here", peer.address, group)
-            return
-        members[-1].check(half, header, peer.address)
-
-    def _reset(self, _peer: Peer, command: Command) -> None:
-        member = self._consumers.get(command.fields.get("group", ""))
-        if member is not None:
-            member.reset_offsets(command)
-
-    def _reply(self, _peer: Peer, command: Command) -> Command:
-        producers = (member for members in self._producers.values() for member in members)
-        if not any(member.take_reply(command) for member in producers):
-            raise RemotingError(ResponseCode.SYSTEM_ERROR, "nobody waits for this reply")
-        return response(command)
 
 
 _instances: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ClientInstance]] = WeakKeyDictionary()
@@ -321,7 +202,7 @@ def share_instance(
     is_unique = instance == DEFAULT_INSTANCE and not is_stable
     sharers = _Sharers(name_servers, instance, unit, is_unique)
     for found in instances:
-        is_free = consumer_group is None or not found.has_consumer(consumer_group)
+        is_free = consumer_group is None or consumer_group not in found.members.consumers
         if found.sharers == sharers and (is_free or not is_unique):
             found.users += 1
             return found

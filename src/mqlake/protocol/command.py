@@ -15,6 +15,7 @@ from mqlake.protocol.header import H, Header, Int32, from_fields, from_json, to_
 
 VERSION: Final = 513
 """The version that commands made here state: that of RocketMQ 5.5.0 (`MQVersion`)."""
+VERSION_NAME: Final = "V5_5_0"
 
 LANGUAGE: Final = "PYTHON"
 

@@ -13,10 +13,12 @@ from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.locks import INTERVAL, Locks
 from mqlake.client.consumer.offsets import GroupOffsets, LocalOffsets
+from mqlake.client.consumer.operator_answers import OperatorAnswers
 from mqlake.client.consumer.ownership import Listener, Ownership, Parts
 from mqlake.client.consumer.pulling import Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import ALL, Wanted
 from mqlake.client.consumer.workers import Handler, Workers
 from mqlake.client.errors import ClientError, ClosedError
@@ -82,7 +84,7 @@ class Consumer:
         self._settings = settings or ConsumerSettings()
         self._instance_name, self._unit = instance, unit
         self._listeners = on_assigned, on_revoked
-        self._version = now = SystemClock().milliseconds()
+        self._version = self._started = now = SystemClock().milliseconds()
         self._wanted = {topic: Wanted(topic, wish, now) for topic, wish in _wishes(topics).items()}
         if not self._settings.broadcasting:
             own = retry_topic(group)
@@ -114,7 +116,7 @@ class Consumer:
             is_stable=settings.broadcasting,
         )
         try:
-            instance.add_consumer(self)
+            instance.members.add_consumer(self, instance.client_id)
         except BaseException:
             await give_back(instance)
             raise
@@ -126,10 +128,13 @@ class Consumer:
             else GroupOffsets(calls)
         )
         locks = Locks(calls, loop.time)
-        pulling = Pulling(self.group, calls, offsets, self._inbox, settings, self, self._moved)
+        self._statistics = Statistics(loop.time)
+        pulling = Pulling(
+            self.group, calls, offsets, self._inbox, settings, self, self._statistics, self._moved
+        )
         self._parts = Parts(instance, settings, calls, offsets, self._inbox, locks, pulling)
         self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
-        self._finishing = Finishing(calls, self._inbox, settings, self._ownership)
+        self._finishing = Finishing(calls, self._inbox, settings, self._ownership, self._statistics)
         self._workers = Workers(self._inbox, self._finishing)
         try:
             await asyncio.gather(*map(instance.routes.load, self._wanted))
@@ -273,6 +278,20 @@ class Consumer:
             subscription_data_set=[wanted.data(self._version) for wanted in self._wanted.values()],
         )
 
+    @property
+    def operator_answers(self) -> OperatorAnswers:
+        """Return what answers operators."""
+        return OperatorAnswers(
+            self.data(),
+            self._name_servers,
+            self._settings,
+            self._started,
+            tuple(self._wanted.values()),
+            self._ownership,
+            self._statistics,
+            self._workers,
+        )
+
     def rebalance_soon(self) -> None:
         """Look again which queues are its own: the group's members have changed."""
         self._timers[0].wake()
@@ -314,6 +333,7 @@ class Consumer:
                 wanted.version = self._version
 
     async def _commit(self) -> None:
+        self._statistics.sample()
         await self._ownership.note()
 
     async def _give_up(self) -> None:

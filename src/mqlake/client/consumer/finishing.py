@@ -14,6 +14,7 @@ from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.ownership import Ownership
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.statistics import Statistics
 from mqlake.errors import MqlakeError
 
 _LATE_LEVEL = 3
@@ -35,9 +36,10 @@ class Finishing:
         inbox: Inbox,
         settings: ConsumerSettings,
         ownership: Ownership,
+        statistics: Statistics,
     ) -> None:
         self._calls, self._inbox, self._settings = calls, inbox, settings
-        self._ownership = ownership
+        self._ownership, self._statistics = ownership, statistics
         self._loop = asyncio.get_running_loop()
 
     async def ack(self, message: ConsumedMessage) -> bool:
@@ -45,7 +47,7 @@ class Finishing:
         held = self._held_out(message)
         if held is None:
             return False
-        held.finish(message)
+        self._statistics.finished(message.queue.topic, held.finish(message))
         self._inbox.offer(held)
         return True
 
@@ -54,6 +56,7 @@ class Finishing:
         held, settings = self._held_out(message), self._settings
         if held is None:
             return False
+        self._statistics.failed(message.queue.topic)
         if settings.in_order and message.reconsume_times < settings.retries:
             self._suspend(held, message)
             return True

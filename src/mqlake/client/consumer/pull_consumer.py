@@ -14,6 +14,7 @@ from mqlake.client.consumer.offsets import GroupOffsets, NoOffsets, Offsets
 from mqlake.client.consumer.pulling import Pulling, log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import ALL, Wanted
 from mqlake.client.errors import ClientError, ClosedError
 from mqlake.client.identity import DEFAULT_INSTANCE
@@ -83,6 +84,7 @@ class PullConsumer:
             self._inbox,
             self._settings,
             self,
+            Statistics(asyncio.get_running_loop().time),
             self._moved,
             states_subscription=True,
         )

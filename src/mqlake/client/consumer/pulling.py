@@ -12,6 +12,7 @@ from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.offsets import Offsets
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import Wanted
 from mqlake.client.errors import BrokerError
 from mqlake.errors import MqlakeError
@@ -52,12 +53,14 @@ class Pulling:
         inbox: Inbox,
         settings: ConsumerSettings,
         finisher: Finisher,
+        statistics: Statistics,
         moved: Callable[[QueueMessages, int], None],
         *,
         states_subscription: bool = False,
     ) -> None:
         self._group, self._calls, self._offsets = group, calls, offsets
         self._inbox, self._settings, self._finisher = inbox, settings, finisher
+        self._statistics = statistics
         self._moved, self._states_subscription = moved, states_subscription
         self._loop = asyncio.get_running_loop()
         self.paused: set[str] = set()
@@ -102,6 +105,8 @@ class Pulling:
                 self._moved(held, pulled.next_offset)
                 return
             self._take(held, wanted, pulled)
+            count, seconds = len(pulled.messages), held.last_pull - asked
+            self._statistics.pulled(held.queue.topic, count, seconds)
             if pulled.next_offset <= before and held.last_pull < asked + _QUICK:
                 # A broker that holds no request back must not keep this one busy.
                 await asyncio.sleep(_IDLE)

@@ -26,6 +26,7 @@ class QueueMessages:
             not committed any more.
         bytes: of the bodies that are held.
         last_pull: when it was last read, seconds.
+        last_taken: when messages were last handed over, seconds.
         locked_until: when its lock is too old to hand over in order, seconds.
         suspended_until: nothing is handed over before, seconds.
     """
@@ -33,7 +34,7 @@ class QueueMessages:
     def __init__(self, queue: MessageQueue, now: Callable[[], float], *, in_order: bool) -> None:
         self.queue, self._now, self._in_order = queue, now, in_order
         self.next_offset: int | None = None
-        self.last_pull = now()
+        self.last_pull = self.last_taken = now()
         self.locked_until = 0.0
         self.suspended_until = 0.0
         self.is_dropped = False
@@ -68,10 +69,16 @@ class QueueMessages:
 
     @property
     def span(self) -> int:
-        """Return how far the last message that is held is from the first one."""
+        """Return how far the last unfinished message is from the first one."""
+        bounds = self.bounds
+        return bounds[1] - bounds[0] if bounds else 0
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Return the queue offsets of the first and the last unfinished message."""
         if not self._unfinished:
-            return 0
-        return next(reversed(self._unfinished)) - next(iter(self._unfinished))
+            return None
+        return next(iter(self._unfinished)), next(reversed(self._unfinished))
 
     @property
     def committed_offset(self) -> int | None:
@@ -100,7 +107,7 @@ class QueueMessages:
         if not self.is_ready:
             return ()
         taken = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
-        now = self._now()
+        self.last_taken = now = self._now()
         self._out.update((message.queue_offset, now) for message in taken)
         return taken
 
@@ -123,11 +130,18 @@ class QueueMessages:
         del self._out[message.queue_offset]
         self._parked.add(message.queue_offset)
 
-    def finish(self, message: ConsumedMessage) -> None:
-        """Remove a message that is out or parked: it is done."""
+    def finish(self, message: ConsumedMessage) -> float:
+        """Remove a message that is out or parked: it is done.
+
+        Returns:
+            For how many seconds it was out.
+        """
         del self._unfinished[message.queue_offset]
+        now = self._now()
+        seconds = now - self._out.get(message.queue_offset, now)
         self._forget_delivery(message)
         self.bytes -= len(message.body)
+        return seconds
 
     def give_back(self, message: ConsumedMessage, reconsume_times: int) -> None:
         """Deliver a message that is out or parked again, as a new object.

@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.inbox import Inbox
+from mqlake.protocol.bodies.running_info import DirectResult
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
 
 Handler = Callable[[ConsumedMessage], Awaitable[object]]
 """Handles one message: it is acknowledged if this returns, and redelivered if it raises."""
@@ -17,11 +20,18 @@ _log = logging.getLogger(__name__)
 
 
 class Workers:
-    """Runs handlers until the inbox is closed."""
+    """Runs handlers until the inbox is closed.
+
+    Attributes:
+        handler: the one that ran last, None before the first.
+        concurrency: how many messages it handles at once.
+    """
 
     def __init__(self, inbox: Inbox, finishing: Finishing) -> None:
         self._inbox, self._finishing = inbox, finishing
         self._tasks: set[asyncio.Task[None]] = set()
+        self.handler: Handler | None = None
+        self.concurrency = 0
 
     async def run(self, handler: Handler, concurrency: int) -> None:
         """Handle messages until the inbox is closed.
@@ -29,6 +39,7 @@ class Workers:
         Raises:
             BaseException: a handler raised something other than an `Exception`.
         """
+        self.handler, self.concurrency = handler, concurrency
         tasks = [asyncio.create_task(self._work(handler)) for _ in range(concurrency)]
         self._tasks.update(tasks)
         try:
@@ -50,6 +61,29 @@ class Workers:
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=patience)
             await _cancel(late)
+
+    async def handle_directly(self, message: ConsumedMessage, *, in_order: bool) -> DirectResult:
+        """Handle a message that is in no queue of the consumer; return what came of it.
+
+        Raises:
+            RemotingError: no handler runs.
+        """
+        handler, loop = self.handler, asyncio.get_running_loop()
+        if handler is None or not self._tasks:
+            raise RemotingError(
+                ResponseCode.SYSTEM_ERROR, "the consumer has no handler that could be called"
+            )
+        begun, fault = loop.time(), None
+        try:
+            await handler(message)
+        except Exception as error:  # noqa: BLE001 (it is told to who asked)
+            fault = f"{type(error).__name__}: {error}"
+        return DirectResult(
+            "CR_THROW_EXCEPTION" if fault else "CR_SUCCESS",
+            fault,
+            round(1000 * (loop.time() - begun)),
+            in_order,
+        )
 
     async def _work(self, handler: Handler) -> None:
         while (taken := await self._inbox.take(1)) is not None:

@@ -102,7 +102,7 @@ class Producer:
         self._in_flight = InFlight(*self._most_in_flight)
         self._checks = Checks(instance, self.group, self._check_handler)
         self._replies = Replies(instance.client_id)
-        instance.add_producer(self)
+        instance.members.add_producer(self)
 
     async def close(self) -> None:
         """Wait for what is under way, and let go of the connections."""

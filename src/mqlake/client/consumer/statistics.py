@@ -1,0 +1,85 @@
+"""How fast a consumer reads and handles messages (upstream: `ConsumerStatsManager`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+
+from mqlake.protocol.bodies.running_info import ConsumeStatus
+
+_MINUTE = 60.0
+_HOUR = 3600.0
+
+
+@dataclass
+class _Totals:
+    pulls: int = 0
+    pull_seconds: float = 0.0
+    pulled: int = 0
+    finished: int = 0
+    handling_seconds: float = 0.0
+    failed: int = 0
+
+
+class Statistics:
+    """Counts of each topic, and rates over the last minute or two.
+
+    Args:
+        now: a clock in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._totals: dict[str, _Totals] = {}
+        # One snapshot a minute, for an hour; the first one is of the start.
+        self._snapshots: deque[tuple[float, dict[str, _Totals]]] = deque([(now(), {})])
+
+    def pulled(self, topic: str, count: int, seconds: float) -> None:
+        """Count a pull that took some seconds, and its messages."""
+        totals = self._of(topic)
+        totals.pulls += 1
+        totals.pull_seconds += seconds
+        totals.pulled += count
+
+    def finished(self, topic: str, seconds: float) -> None:
+        """Count a message that was acknowledged after some seconds."""
+        totals = self._of(topic)
+        totals.finished += 1
+        totals.handling_seconds += seconds
+
+    def failed(self, topic: str) -> None:
+        """Count a message that has to be redelivered."""
+        self._of(topic).failed += 1
+
+    def sample(self) -> None:
+        """Keep the counts of each minute; to be called more often than that."""
+        now = self._now()
+        if now < self._snapshots[-1][0] + _MINUTE:
+            return
+        self._snapshots.append((now, {topic: copy(each) for topic, each in self._totals.items()}))
+        while self._snapshots[1][0] <= now - _HOUR:
+            self._snapshots.popleft()
+
+    def status(self, topic: str) -> ConsumeStatus:
+        """Return the rates of a topic."""
+        totals, nothing, now = self._of(topic), _Totals(), self._now()
+        recent = next(
+            (each for each in reversed(self._snapshots) if each[0] <= now - _MINUTE),
+            self._snapshots[0],
+        )
+        before, seconds = recent[1].get(topic, nothing), max(now - recent[0], 0.001)
+        handling_seconds = totals.handling_seconds - before.handling_seconds
+        pulls, finished = totals.pulls - before.pulls, totals.finished - before.finished
+        return ConsumeStatus(
+            pull_rt=1000 * (totals.pull_seconds - before.pull_seconds) / max(pulls, 1),
+            pull_tps=(totals.pulled - before.pulled) / seconds,
+            consume_rt=1000 * handling_seconds / max(finished, 1),
+            consume_ok_tps=finished / seconds,
+            consume_failed_tps=(totals.failed - before.failed) / seconds,
+            consume_failed_msgs=totals.failed - self._snapshots[0][1].get(topic, nothing).failed,
+        )
+
+    def _of(self, topic: str) -> _Totals:
+        return self._totals.setdefault(topic, _Totals())
