@@ -79,6 +79,10 @@ class Routes:
         """Return the topics whose routes are known."""
         return set(self._routes)
 
+    def known(self, topic: str) -> TopicRoute | None:
+        """Return the route of a topic if it was asked for before."""
+        return self._routes.get(topic)
+
     async def of(self, topic: str) -> TopicRoute:
         """Return the route of a topic, asked for now or before.
 

@@ -54,7 +54,7 @@ class RemotingClient:
             ConnectionFailedError: no connection to "host:port", or it was lost.
             RequestTimeoutError: no response within `timeout` seconds of sending.
         """
-        peer = await self.connect(address)
+        peer = self.connected(address) or await self.connect(address)
         return await peer.request(command, timeout)
 
     async def call(
@@ -83,7 +83,7 @@ class RemotingClient:
             ConnectionFailedError: no connection to "host:port".
         """
         command.flag |= ONEWAY
-        peer = await self.connect(address)
+        peer = self.connected(address) or await self.connect(address)
         peer.send(command)
 
     async def connect(self, address: str) -> Peer:
@@ -98,6 +98,13 @@ class RemotingClient:
             task.add_done_callback(_look_at)
             self._peers[address] = task
         return await asyncio.shield(task)
+
+    def connected(self, address: str) -> Peer | None:
+        """Return the connection to "host:port" if it is open now."""
+        task = self._peers.get(address)
+        if task is None or not task.done() or _is_over(task):
+            return None
+        return task.result()
 
     async def close(self) -> None:
         """Close all connections."""

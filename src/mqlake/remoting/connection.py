@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol, cast
 from mqlake.protocol.command import ONEWAY, RESPONSE, Command
 from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import encode
-from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
+from mqlake.remoting.awaited import AwaitedResponses
+from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
 from mqlake.remoting.shared import Shared
@@ -74,7 +75,7 @@ class Peer(asyncio.BufferedProtocol):
         self._incoming: Iterator[Command | Frames] = iter(())
         self._out: list[bytes] = []
         self._out_size = 0
-        self._waiting: dict[int, asyncio.Future[Command]] = {}
+        self._awaited = AwaitedResponses()
         self._opaques = count(1)
         self._on_close: list[Callable[[Peer], object]] = []
         self._transport: asyncio.Transport | None = None
@@ -162,18 +163,9 @@ class Peer(asyncio.BufferedProtocol):
         if not self._is_open:
             raise ConnectionFailedError(f"{self.address}: the connection is closed")
         command.opaque = opaque = self._next_opaque()
-        future: asyncio.Future[Command] = self._shared.loop.create_future()
-        self._waiting[opaque] = future
         self.send(command)
-        try:
-            async with asyncio.timeout(timeout):
-                return await future
-        except TimeoutError:
-            raise RequestTimeoutError(
-                f"{self.address}: no answer to request {command.code} within {timeout:g} s"
-            ) from None
-        finally:
-            self._waiting.pop(opaque, None)
+        reason = f"{self.address}: no answer to request {command.code} within {timeout:g} s"
+        return await self._awaited.wait(self._shared.loop, opaque, timeout, reason)
 
     def after_part(self, callback: Callable[[], object]) -> None:
         """Call `callback` once more of what came in with this command is served.
@@ -323,11 +315,7 @@ class Peer(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._is_open = False
         self._release()
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(
-                    ConnectionFailedError(f"{self.address}: the connection was lost")
-                )
+        self._awaited.fail(f"{self.address}: the connection was lost")
         self._shared.lost(self)
         for callback in self._on_close:
             callback(self)
@@ -373,7 +361,7 @@ class Peer(asyncio.BufferedProtocol):
             if isinstance(command, Frames):
                 self._serve.take_run(self, command)
             elif command.flag & RESPONSE:
-                self._resolve(command)
+                self._awaited.resolve(command)
             else:
                 self._serve(self, command)
             number += 1
@@ -424,11 +412,6 @@ class Peer(asyncio.BufferedProtocol):
         if opaque == _LAST_OPAQUE:
             self._opaques = count(1)
         return opaque
-
-    def _resolve(self, response: Command) -> None:
-        future = self._waiting.get(response.opaque)
-        if future is not None and not future.done():
-            future.set_result(response)
 
 
 def _address(name: Sequence[Any]) -> str:

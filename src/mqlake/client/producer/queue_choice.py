@@ -50,6 +50,9 @@ class QueueChoice:
         if turn is None:
             turn = random.randrange(len(queues))  # noqa: S311 (producers begin at different queues)
         self._turns[route.topic] = turn + 1
+        first = queues[turn % len(queues)]
+        if not self._avoids and first.broker_name != failed_broker:
+            return first
         ways = [queues[(turn + number) % len(queues)] for number in range(len(queues))]
         others = [queue for queue in ways if queue.broker_name != failed_broker] or ways
         if not self._avoids:

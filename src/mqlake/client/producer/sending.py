@@ -25,6 +25,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.send import SendMessageResponseHeader
+from mqlake.remoting.connection import Peer
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _STATUS: dict[int, SendStatus] = {
@@ -158,6 +159,9 @@ class Sending:
             raise NotStoredError(str(error)) from error
 
     async def _choose(self, topic: str, failed: str | None, seconds: float) -> MessageQueue:
+        route = self._instance.routes.known(topic)
+        if route is not None:
+            return self._choice.next(route, failed)
         try:
             async with asyncio.timeout(seconds):
                 route = await self._instance.routes.to_publish(topic)
@@ -179,12 +183,9 @@ class Sending:
         address, begun = self._address(queue), self._loop.time()
         command = outgoing.command(self._group, queue)
         client = self._instance.cluster.client
-        try:
-            async with asyncio.timeout(seconds):
-                peer = await client.connect(address)
-        except (ConnectionFailedError, TimeoutError) as error:
-            self._choice.took(queue.broker_name, FAILED)
-            raise NotStoredError(str(error) or f"{address}: no connection in time") from error
+        peer = client.connected(address)
+        if peer is None:
+            peer = await self._connect(queue, address, seconds)
         try:
             answer = await peer.request(command, max(0.0, seconds + begun - self._loop.time()))
         except (ConnectionFailedError, RequestTimeoutError) as error:
@@ -192,6 +193,14 @@ class Sending:
             raise PerhapsStoredError(str(error)) from error
         self._choice.took(queue.broker_name, self._loop.time() - begun)
         return _results(outgoing, queue, answer)
+
+    async def _connect(self, queue: MessageQueue, address: str, seconds: float) -> Peer:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._instance.cluster.client.connect(address)
+        except (ConnectionFailedError, TimeoutError) as error:
+            self._choice.took(queue.broker_name, FAILED)
+            raise NotStoredError(str(error) or f"{address}: no connection in time") from error
 
 
 def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> list[SendResult]:
