@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from mqlake.client import MessageQueue, PullConsumer, ReceivedMessage
@@ -12,6 +13,9 @@ from mqlake.client.consumer.settings import ConsumerSettings
 
 Stored = Mapping[MessageQueue, Sequence[ReceivedMessage]]
 """All messages of each queue, by queue offset."""
+
+
+_NEVER = float("inf")
 
 
 class Place(NamedTuple):
@@ -111,18 +115,27 @@ class Ledger:
             f"{label}: consumed, though it cannot have been stored"
             for label in sorted(self.impossible & {each.label for each in self.deliveries})
         ]
+        found += [
+            f"{describe(place(message))}: stored and never consumed"
+            for messages in stored.values()
+            for message in messages
+            if label_of(message) not in self.finished_labels
+        ]
         found += self._passed_offsets(stored)
         return found
 
     def _passed_offsets(self, stored: Stored) -> list[str]:
         found: list[str] = []
+        finished_to: dict[MessageQueue, list[float]] = {}
+        for queue, messages in stored.items():
+            times = (self.finished.get(place(message), _NEVER) for message in messages)
+            finished_to[queue] = list(accumulate(times, max))
         for at, queue, committed in self.observations:
-            for message in stored.get(queue, ())[:committed]:
-                where = place(message)
-                if self.finished.get(where, float("inf")) > at:
-                    found.append(
-                        f"{describe(where)}: the committed offset {committed} passed it unfinished"
-                    )
+            times = finished_to.get(queue, [])[:committed]
+            if times and times[-1] > at:
+                offset = next(number for number, time in enumerate(times) if time > at)
+                where = describe(Place(queue, offset))
+                found.append(f"{where}: the committed offset {committed} passed it unfinished")
         return found
 
     def out_of_order(self) -> list[str]:
@@ -132,17 +145,20 @@ class Ledger:
         """
         found: list[str] = []
         seen: set[Place] = set()
+        later = self._finished_later()
         for at, label, _, where, who in self.deliveries:
-            if where in seen:
-                continue
+            if where not in seen and later.get(where, _NEVER) < at:
+                found.append(f"{describe(where)} ({label}): {who} saw it after a later one")
             seen.add(where)
-            late = [
-                offset
-                for (queue, offset), done in self.finished.items()
-                if queue == where.queue and offset > where.offset and done < at
-            ]
-            if late:
-                found.append(f"{describe(where)} ({label}): {who} saw it first after {min(late)}")
+        return found
+
+    def _finished_later(self) -> dict[Place, float]:
+        """Return for each finished message when the first one after it in its queue was."""
+        found: dict[Place, float] = {}
+        soonest: dict[MessageQueue, float] = {}
+        for where in sorted(self.finished, key=lambda each: -each.offset):
+            found[where] = soonest.get(where.queue, _NEVER)
+            soonest[where.queue] = min(found[where], self.finished[where])
         return found
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from mqlake.client import MessageQueue
 from mqlake.client.cluster import Cluster
+from mqlake.errors import MqlakeError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import CreateTopicHeader
-from mqlake.protocol.headers.offsets import OffsetHeader, QueryConsumerOffsetHeader
+from mqlake.protocol.headers.offsets import OffsetHeader, QueryConsumerOffsetHeader, QueueHeader
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from tests.broker.running import PATIENCE
@@ -98,13 +99,40 @@ async def watch_offsets(
 async def _note_offset(
     client: RemotingClient, address: str, group: str, queue: MessageQueue, ledger: Ledger
 ) -> None:
+    try:
+        ledger.observe(queue, await committed(client, address, group, queue))
+    except (RemotingError, ConnectionFailedError, RequestTimeoutError):
+        await asyncio.sleep(0.01)  # the group has no offset yet, or the broker is away
+
+
+async def committed(client: RemotingClient, address: str, group: str, queue: MessageQueue) -> int:
+    """Return a group's committed offset.
+
+    Raises:
+        RemotingError: the group has none.
+    """
     header = QueryConsumerOffsetHeader(
         consumer_group=group, topic=queue.topic, queue_id=queue.queue_id
     )
-    asked = request(RequestCode.QUERY_CONSUMER_OFFSET, header)
-    try:
-        answer = await client.call(address, asked, 1.0)
-    except (RemotingError, ConnectionFailedError, RequestTimeoutError):
-        await asyncio.sleep(0.01)  # the group has no offset yet, or the broker is away
-    else:
-        ledger.observe(queue, answer.header(OffsetHeader).offset)
+    answer = await client.call(address, request(RequestCode.QUERY_CONSUMER_OFFSET, header), 1.0)
+    return answer.header(OffsetHeader).offset
+
+
+async def lag(address: str, group: str, topics: Mapping[str, int]) -> list[str]:
+    """Return the queues of a broker that a group has not consumed to their ends, one line each."""
+    client, found = RemotingClient(), list[str]()
+    for topic, queues in topics.items():
+        for number in range(queues):
+            header = QueueHeader(topic=topic, queue_id=number)
+            try:
+                asked = request(RequestCode.GET_MAX_OFFSET, header)
+                end = (await client.call(address, asked)).header(OffsetHeader).offset
+                queue = MessageQueue(topic, "", number)
+                offset = await committed(client, address, group, queue) if end else 0
+            except MqlakeError as error:
+                found.append(f"{topic}/{number}: {error}")
+            else:
+                if offset != end:
+                    found.append(f"{topic}/{number}: {offset} of {end}")
+    await client.close()
+    return found

@@ -34,6 +34,9 @@ _LARGE: Final = 1 << 15
 _CLOSING: Final = 1.0
 """Seconds that what was written before a close has to reach the other side."""
 
+_SILENT: Final = 2.0
+"""Seconds that a request must have waited before its connection counts as lost."""
+
 
 class Serve(Protocol):
     """What serves that which comes in over a connection."""
@@ -57,6 +60,7 @@ class Peer(asyncio.BufferedProtocol):
         bodies: bytes of their bodies.
         held: bytes of memory that are counted as held for the other side.
         last_active: loop time of the last byte in or out.
+        last_received: loop time of the last byte in.
     """
 
     def __init__(self, serve: Serve, shared: Shared) -> None:
@@ -65,7 +69,7 @@ class Peer(asyncio.BufferedProtocol):
         self.in_flight = 0
         self.bodies = 0
         self.held = 0
-        self.last_active = 0.0
+        self.last_active = self.last_received = 0.0
         self._serve = serve
         self._shared = shared
         self._limits = shared.limits
@@ -169,11 +173,23 @@ class Peer(asyncio.BufferedProtocol):
             async with asyncio.timeout(timeout):
                 return await future
         except TimeoutError:
+            self._close_if_silent(timeout)
             raise RequestTimeoutError(
                 f"{self.address}: no answer to request {command.code} within {timeout:g} s"
             ) from None
         finally:
             self._waiting.pop(opaque, None)
+
+    def _close_if_silent(self, seconds: float) -> None:
+        """Close a client's connection if nothing came in while a request waited so many seconds.
+
+        The other side may have lost the connection without a word, for example in a power loss.
+        Then only a new one is answered.
+        """
+        if self._shared.is_server or seconds < _SILENT:
+            return
+        if self._shared.loop.time() - self.last_received >= seconds:
+            self.close(f"nothing came in for {seconds:g} s, in which a request was not answered")
 
     def after_part(self, callback: Callable[[], object]) -> None:
         """Call `callback` once more of what came in with this command is served.
@@ -283,7 +299,7 @@ class Peer(asyncio.BufferedProtocol):
         # one that is gone already has no address any more
         self.address = _address(transport.get_extra_info("peername") or _NOWHERE)
         self.local_port = int((transport.get_extra_info("sockname") or _NOWHERE)[1])
-        self.last_active = self._shared.loop.time()
+        self.last_active = self.last_received = self._shared.loop.time()
         self._is_open = True
         if not self._shared.opened(self):
             self._abort(f"{self._shared.connections} connections are open already")
@@ -294,7 +310,7 @@ class Peer(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         data = bytes(self._shared.buffer[:nbytes])
-        now = self.last_active = self._shared.loop.time()
+        now = self.last_active = self.last_received = self._shared.loop.time()
         self._incoming = self._reader.feed(data, now)
         if self._shared.turns.take(self) and self._transport is not None:
             self._is_waiting = True
