@@ -54,9 +54,9 @@ def objects() -> Counter[str]:
     gc.collect()
     found: Counter[str] = Counter()
     for each in gc.get_objects():
-        kind = type(each)
-        if kind.__module__.startswith(_MODULES):
-            found[f"{kind.__module__}.{kind.__qualname__}"] += 1
+        module = str(type(each).__module__)  # of a class that has slots it may be a descriptor
+        if module.startswith(_MODULES):
+            found[f"{module}.{type(each).__qualname__}"] += 1
     return found
 
 

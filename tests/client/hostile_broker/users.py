@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 NAMES = "127.0.0.1:9876"
 TOPIC = "t"
+_INSTANCE = "hostile"
+"""A client id that is the same in each run."""
 LONGEST = 300.0
 """Virtual seconds in which every call returns."""
 
@@ -48,11 +50,11 @@ class Users:
         self.is_failing = True
         self.received = self.calls = 0
         self.violations: list[str] = []
-        self._producer = Producer(NAMES, group="producers", check=self._check)
-        self._puller = PullConsumer(NAMES, "pullers")
-        self._popper = SimpleConsumer(NAMES, "poppers", TOPIC)
+        self._producer = Producer(NAMES, group="producers", check=self._check, instance=_INSTANCE)
+        self._puller = PullConsumer(NAMES, "pullers", instance=_INSTANCE)
+        self._popper = SimpleConsumer(NAMES, "poppers", TOPIC, instance=_INSTANCE)
         settings = ConsumerSettings(consume_from="first", in_order=dice.random() < 0.5)
-        self._consumer = Consumer(NAMES, "group", TOPIC, settings=settings)
+        self._consumer = Consumer(NAMES, "group", TOPIC, settings=settings, instance=_INSTANCE)
 
     async def start(self) -> None:
         """Start all clients, however long it takes."""
