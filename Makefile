@@ -46,6 +46,8 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.hostile --nightly
 	$(BIN)/python -m tests.crash --nightly
 	$(BIN)/python -m tests.spark.follow --nightly
+	$(BIN)/python -m tests.client.faults --nightly
+	$(BIN)/python -m tests.client.hostile_broker --nightly
 	STATEFUL_EXAMPLES=4000 $(BIN)/pytest -q -n 0 --timeout 7200 tests/store/test_stateful.py
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly

@@ -105,6 +105,26 @@ def test_a_broker_that_does_not_answer_costs_no_more_than_the_timeout(
     asyncio.run(run())
 
 
+def test_a_connection_that_only_the_broker_lost_is_replaced(running: RunningBroker) -> None:
+    async def run() -> None:
+        async with proxy_of(running) as proxy, Producer(running.name_server) as producer:
+            await producer.send(Message(topic="orders", body=b"before"))
+            async with Consumer(running.name_server, "group", "orders", settings=FIRST) as consumer:
+                message = await consumer.receive(60)
+                assert message is not None
+                await message.ack()
+                proxy.half_open_all()
+                with pytest.raises(PerhapsStoredError, match="no answer"):
+                    await producer.send(Message(topic="orders", body=b"lost"))
+                await producer.send(Message(topic="orders", body=b"after"))
+                async with asyncio.timeout(20):
+                    again = await consumer.receive()
+                assert again is not None
+                assert again.body == b"after"
+
+    asyncio.run(run())
+
+
 def test_a_cut_off_client_does_not_spin(running: RunningBroker) -> None:
     async def run() -> None:
         async with proxy_of(running) as proxy, Producer(running.name_server) as producer:

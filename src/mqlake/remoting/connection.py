@@ -14,7 +14,7 @@ from mqlake.protocol.command import ONEWAY, RESPONSE, Command
 from mqlake.protocol.errors import FrameError
 from mqlake.protocol.frames import encode
 from mqlake.remoting.awaited import AwaitedResponses
-from mqlake.remoting.errors import ConnectionFailedError
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.remoting.frame_reader import FrameReader, Frames
 from mqlake.remoting.greed import REQUEST, greed_of, greed_of_requests
 from mqlake.remoting.shared import Shared
@@ -34,6 +34,9 @@ _LARGE: Final = 1 << 15
 """Bytes of answers that are written before more is served."""
 _CLOSING: Final = 1.0
 """Seconds that what was written before a close has to reach the other side."""
+
+_SILENT: Final = 2.0
+"""Seconds that a request must have waited before its connection counts as lost."""
 
 
 class Serve(Protocol):
@@ -58,6 +61,7 @@ class Peer(asyncio.BufferedProtocol):
         bodies: bytes of their bodies.
         held: bytes of memory that are counted as held for the other side.
         last_active: loop time of the last byte in or out.
+        last_received: loop time of the last byte in.
     """
 
     def __init__(self, serve: Serve, shared: Shared) -> None:
@@ -66,7 +70,7 @@ class Peer(asyncio.BufferedProtocol):
         self.in_flight = 0
         self.bodies = 0
         self.held = 0
-        self.last_active = 0.0
+        self.last_active = self.last_received = 0.0
         self._serve = serve
         self._shared = shared
         self._limits = shared.limits
@@ -165,7 +169,22 @@ class Peer(asyncio.BufferedProtocol):
         command.opaque = opaque = self._next_opaque()
         self.send(command)
         reason = f"{self.address}: no answer to request {command.code} within {timeout:g} s"
-        return await self._awaited.wait(self._shared.loop, opaque, timeout, reason)
+        try:
+            return await self._awaited.wait(self._shared.loop, opaque, timeout, reason)
+        except RequestTimeoutError:
+            self._close_if_silent(timeout)
+            raise
+
+    def _close_if_silent(self, seconds: float) -> None:
+        """Close a client's connection if nothing came in while a request waited so many seconds.
+
+        The other side may have lost the connection without a word, for example in a power loss.
+        Then only a new one is answered.
+        """
+        if self._shared.is_server or seconds < _SILENT:
+            return
+        if self._shared.loop.time() - self.last_received >= seconds:
+            self.close(f"nothing came in for {seconds:g} s, in which a request was not answered")
 
     def after_part(self, callback: Callable[[], object]) -> None:
         """Call `callback` once more of what came in with this command is served.
@@ -275,7 +294,7 @@ class Peer(asyncio.BufferedProtocol):
         # one that is gone already has no address any more
         self.address = _address(transport.get_extra_info("peername") or _NOWHERE)
         self.local_port = int((transport.get_extra_info("sockname") or _NOWHERE)[1])
-        self.last_active = self._shared.loop.time()
+        self.last_active = self.last_received = self._shared.loop.time()
         self._is_open = True
         if not self._shared.opened(self):
             self._abort(f"{self._shared.connections} connections are open already")
@@ -286,7 +305,7 @@ class Peer(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         data = bytes(self._shared.buffer[:nbytes])
-        now = self.last_active = self._shared.loop.time()
+        now = self.last_active = self.last_received = self._shared.loop.time()
         self._incoming = self._reader.feed(data, now)
         if self._shared.turns.take(self) and self._transport is not None:
             self._is_waiting = True

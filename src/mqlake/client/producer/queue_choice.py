@@ -50,18 +50,20 @@ class QueueChoice:
         if turn is None:
             turn = random.randrange(len(queues))  # noqa: S311 (producers begin at different queues)
         self._turns[route.topic] = turn + 1
-        first = queues[turn % len(queues)]
-        if not self._avoids and first.broker_name != failed_broker:
-            return first
-        ways = [queues[(turn + number) % len(queues)] for number in range(len(queues))]
-        others = [queue for queue in ways if queue.broker_name != failed_broker] or ways
+        if failed_broker and all(queue.broker_name == failed_broker for queue in queues):
+            failed_broker = None
+        # A topic may have thousands of queues: only as many are looked at as needed.
+        in_turn = (queues[(turn + number) % len(queues)] for number in range(len(queues)))
+        others = (queue for queue in in_turn if queue.broker_name != failed_broker)
         if not self._avoids:
-            return others[0]
+            return next(others)
+        avoided: list[MessageQueue] = []
         now = self._now()
         for queue in others:
             if self._avoided_until.get(queue.broker_name, now) <= now:
                 return queue
-        return min(others, key=lambda queue: self._avoided_until.get(queue.broker_name, now))
+            avoided.append(queue)
+        return min(avoided, key=lambda queue: self._avoided_until.get(queue.broker_name, now))
 
     def took(self, broker_name: str, seconds: float) -> None:
         """Take note of how long a broker took to answer; FAILED if it did not."""

@@ -1,0 +1,1 @@
+"""Producers and consumers under faults that are drawn from a seed."""

@@ -1,0 +1,54 @@
+"""python -m tests.client.faults: run clients under faults that are drawn from seeds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tests.client.faults import page
+from tests.client.faults.run import Outcome, command, run
+
+NIGHTLY = 200
+SPACING = 1_000_000
+"""Seeds between two days."""
+DAY = 86_400
+
+
+def main() -> int:
+    """Return 0 if everything held, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m tests.client.faults")
+    parser.add_argument(
+        "--nightly", action="store_true", help=f"{NIGHTLY} runs; writes docs/reliability.md"
+    )
+    parser.add_argument("--runs", type=int, help="number of seeds, from the first one on")
+    parser.add_argument("--seed", type=int, help="the first seed; by default the day's")
+    arguments = parser.parse_args()
+    first = int(time.time() // DAY) * SPACING if arguments.seed is None else arguments.seed
+    runs = arguments.runs or (NIGHTLY if arguments.nightly else 1)
+    outcomes: list[Outcome] = []
+    for seed in range(first, first + runs):
+        outcomes.append(run(seed))
+        _tell(outcomes[-1])
+    if arguments.nightly:
+        page.write(outcomes)
+    violations = sum(len(outcome.violations) for outcome in outcomes)
+    print(f"{len(outcomes)} runs, {violations} violations")
+    return 1 if violations else 0
+
+
+def _tell(outcome: Outcome) -> None:
+    duplicates = ", ".join(f"{count} {cause}" for cause, count in outcome.duplicates.items())
+    print(
+        f"seed {outcome.seed}: {outcome.acknowledged} acknowledged,"
+        f" {outcome.deliveries} delivered (again: {duplicates or 'none'}),"
+        f" drained in {outcome.drained:.1f} s, {len(outcome.violations)} violations",
+        flush=True,
+    )
+    if outcome.violations:
+        print("\n".join(outcome.violations), file=sys.stderr)
+        print(f"run it again: {command(outcome.seed)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

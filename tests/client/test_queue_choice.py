@@ -1,0 +1,59 @@
+"""Which queue a message goes to, on topics of many queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from mqlake.client.producer.queue_choice import FAILED, QueueChoice
+from mqlake.client.routes import TopicRoute
+from mqlake.protocol.bodies.message_queue import MessageQueue
+
+
+class Counted(Sequence[MessageQueue]):
+    """Queues of two brokers, by turns, that count how many are looked at."""
+
+    def __init__(self, count: int, brokers: str) -> None:
+        self._queues = [MessageQueue("t", brokers[n % len(brokers)], n) for n in range(count)]
+        self.looks = 0
+
+    def __getitem__(self, number: int) -> MessageQueue:  # type: ignore[override]
+        self.looks += 1
+        return self._queues[number]
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def __iter__(self) -> Iterator[MessageQueue]:
+        for queue in self._queues:
+            self.looks += 1
+            yield queue
+
+
+def route_of(queues: Counted) -> TopicRoute:
+    return cast("TopicRoute", SimpleNamespace(topic="t", write_queues=queues))
+
+
+@pytest.mark.parametrize("avoids", [False, True])
+def test_a_choice_looks_at_few_of_many_queues(avoids: bool) -> None:
+    queues = Counted(60_000, "ab")
+    choice = QueueChoice(lambda: 0.0, avoids_slow_brokers=avoids)
+    chosen = [choice.next(route_of(queues)) for _ in range(100)]
+    assert len({queue.queue_id for queue in chosen}) == 100
+    assert choice.next(route_of(queues), "a").broker_name == "b"
+    assert queues.looks < 300
+
+
+def test_the_broker_that_failed_is_chosen_if_there_is_no_other() -> None:
+    choice = QueueChoice(lambda: 0.0, avoids_slow_brokers=False)
+    assert choice.next(route_of(Counted(4, "a")), "a").broker_name == "a"
+
+
+def test_if_all_brokers_are_avoided_the_first_to_be_back_is_chosen() -> None:
+    choice = QueueChoice(lambda: 0.0, avoids_slow_brokers=True)
+    choice.took("a", FAILED)
+    choice.took("b", 1.0)
+    assert choice.next(route_of(Counted(4, "ab"))).broker_name == "b"
