@@ -220,3 +220,51 @@ def test_what_is_no_exception_ends_all_workers_at_once() -> None:
                 await rig.workers.run(handle, 3)
 
     with_rig(work, PLAIN)
+
+
+def test_a_seek_waits_for_handlers_and_for_nobody_else() -> None:
+    async def work(rig: Rig) -> None:
+        rig.add(0, 1)
+        received = await rig.take()  # by `receive`: nobody has to finish it after a seek
+        rig.held.restart(5, rig.workers.handling)
+        assert not await rig.finishing.ack(received)
+        rig.add(5)
+        held, release = asyncio.Event(), asyncio.Event()
+
+        async def handle(message: ConsumedMessage) -> None:
+            held.set()
+            await release.wait()
+            rig.inbox.close()
+
+        running = asyncio.create_task(rig.workers.run(handle, 2))
+        await held.wait()
+        rig.held.restart(7, rig.workers.handling)
+        rig.add(7)
+        assert not rig.held.is_ready
+        release.set()
+        await running
+        assert rig.held.is_ready
+
+    with_rig(work, IN_ORDER)
+
+
+def test_a_handler_that_swallows_its_cancellation_is_the_last_one() -> None:
+    async def work(rig: Rig) -> None:
+        rig.takes_back.set()
+        rig.add(0, 1)
+
+        async def handle(message: ConsumedMessage) -> None:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                raise RuntimeError("cut off") from None
+
+        running = asyncio.create_task(rig.workers.run(handle, 1))
+        await asyncio.sleep(0.01)
+        running.cancel()
+        async with asyncio.timeout(10):
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        assert (await rig.take()).queue_offset == 1
+
+    with_rig(work, PLAIN)

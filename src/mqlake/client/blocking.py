@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Self, TypeVar
 
 from mqlake.client.consumer import consumer as asynchronous_consumer
@@ -72,6 +72,7 @@ class _OnThread:
 
     def __init__(self) -> None:
         self._thread: _LoopThread | None = None
+        self._closing = Lock()
 
     def __enter__(self) -> Self:
         self._thread = _LoopThread(self._name)
@@ -87,11 +88,12 @@ class _OnThread:
 
     def close(self) -> None:
         """Do what the asynchronous one does, and end the thread."""
-        if self._thread is not None:
-            try:
-                self._run(self._stop())
-            finally:
-                self._end()
+        with self._closing:  # a second thread waits until it is closed
+            if self._thread is not None:
+                try:
+                    self._run(self._stop())
+                finally:
+                    self._end()
 
     def _end(self) -> None:
         thread, self._thread = self._thread, None

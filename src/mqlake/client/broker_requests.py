@@ -52,7 +52,8 @@ class BrokerRequests:
         if half is None or not members:
             _log.warning("%s asks for a transaction of group %s: none is here", peer.address, group)
             return
-        members[-1].check(half, header, peer.address)
+        member = next((each for each in reversed(members) if each.can_check), members[-1])
+        member.check(half, header, peer.address)
 
     def _reset(self, _peer: Peer, command: Command) -> None:
         member = self._members.consumers.get(command.fields.get("group", ""))

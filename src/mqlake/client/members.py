@@ -20,6 +20,11 @@ class ProducerMember(Protocol):
         """Its producer group."""
         ...
 
+    @property
+    def can_check(self) -> bool:
+        """Whether it can tell how transactions ended."""
+        ...
+
     def check(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
         """Find out what has become of a half message, and tell the broker at an address."""
         ...

@@ -25,6 +25,8 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 
 DELAY_MS = "TIMER_DELAY_MS"
 SHARDING_KEY = "__SHARDINGKEY"
+DELAYS = frozenset((DELAY, DELAY_MS, DELIVER_MS, "TIMER_DELAY_SEC"))
+"""Properties that ask for a delay."""
 
 
 class Message(msgspec.Struct, kw_only=True, gc=False):
@@ -103,7 +105,8 @@ class ReceivedMessage(msgspec.Struct, kw_only=True, eq=False):
         born_timestamp, store_timestamp: when it was sent and stored, milliseconds since 1970.
         born_host, store_host: "address:port" of its producer and its broker.
         reconsume_times: how many times the group has had it before.
-        body_fault: why `body` is still compressed, None where it is not.
+        body_fault: why `body` is not what the producer sent: it cannot be decompressed, or its
+            checksum is wrong. None if it is.
     """
 
     topic: str

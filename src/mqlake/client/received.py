@@ -27,13 +27,24 @@ def decode_messages(data: Body, broker_name: str, kind: type[M]) -> Iterator[M]:
         broker_name: of the broker that answered.
         kind: `ReceivedMessage`, or what a consumer makes of it.
 
+    A body whose checksum is wrong is handed over with a `body_fault`.
+
     Raises:
-        FormatError: bytes that are no record.
+        FormatError: the first bytes are no record.
     """
     at, left = 0, MAX_BODIES
     while at < len(data):
-        record = decode(data, at)
+        try:
+            record, fault = decode(data, at), None
+        except FormatError as error:
+            try:
+                record, fault = decode(data, at, crc=False), str(error)
+            except FormatError:
+                if at:
+                    return  # what comes before is good, and is not held up
+                raise
         message = received(record, broker_name, kind, min(left, MAX_BODY))
+        message.body_fault = message.body_fault or fault
         left -= len(message.body)
         yield message
         at += record.size

@@ -34,9 +34,11 @@ class Timer:
         self._next, self._every, self._least = first, every, least
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     def start(self) -> None:
         """Begin."""
+        self._is_stopped = False
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
 
     def wake(self) -> None:
@@ -49,13 +51,14 @@ class Timer:
 
     async def stop(self) -> None:
         """Cut off what is going on, and call it no more."""
-        if self._task is not None:
+        self._is_stopped = True
+        if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def _run(self) -> None:
-        while True:
+        while not self._is_stopped:  # also if the function swallows its cancellation
             try:
                 async with asyncio.timeout(self._next):
                     await self._woken.wait()

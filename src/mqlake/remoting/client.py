@@ -41,6 +41,7 @@ class RemotingClient:
         self._connect_timeout = connect_timeout
         self._peers: dict[str, asyncio.Task[Peer]] = {}
         self._shared: Shared | None = None
+        self._is_closed = False
 
     async def request(
         self,
@@ -92,12 +93,19 @@ class RemotingClient:
         Raises:
             ConnectionFailedError: nobody listens there, or the address is none.
         """
+        if self._is_closed:
+            raise ConnectionFailedError(f"{address}: the client is closed")
         task = self._peers.get(address)
         if task is None or _is_over(task):
             task = asyncio.ensure_future(self._open(address))
             task.add_done_callback(_look_at)
             self._peers[address] = task
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._is_closed and task.cancelled():
+                raise ConnectionFailedError(f"{address}: the client is closed") from None
+            raise
 
     def connected(self, address: str) -> Peer | None:
         """Return the connection to "host:port" if it is open now."""
@@ -107,7 +115,8 @@ class RemotingClient:
         return task.result()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and make no new ones."""
+        self._is_closed = True
         tasks, self._peers = list(self._peers.values()), {}
         for task in tasks:
             if not task.done():

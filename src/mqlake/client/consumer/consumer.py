@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
+from mqlake.client.closing import Closing
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.locks import INTERVAL, Locks
-from mqlake.client.consumer.offsets import GroupOffsets, LocalOffsets
+from mqlake.client.consumer.offsets import GroupOffsets, LocalOffsets, home_directory
 from mqlake.client.consumer.operator_answers import OperatorAnswers
 from mqlake.client.consumer.ownership import Listener, Ownership, Parts
 from mqlake.client.consumer.pulling import Pulling
@@ -90,7 +91,7 @@ class Consumer:
             own = retry_topic(group)
             self._wanted[own] = Wanted(own, ALL, now)
         self._instance: ClientInstance | None = None
-        self._is_closing = False
+        self._closing = Closing()
         self._jobs: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -108,6 +109,7 @@ class Consumer:
         """
         settings, loop = self._settings, asyncio.get_running_loop()
         self._timers = self._make_timers()
+        home = home_directory() if settings.broadcasting else None
         instance = share_instance(
             self._name_servers,
             self._instance_name,
@@ -123,8 +125,8 @@ class Consumer:
         self._instance = instance
         calls, self._inbox = BrokerCalls(instance, self.group), Inbox()
         offsets = (
-            LocalOffsets(instance.client_id, self.group)
-            if settings.broadcasting
+            LocalOffsets(instance.client_id, self.group, home)
+            if home is not None
             else GroupOffsets(calls)
         )
         locks = Locks(calls, loop.time)
@@ -148,22 +150,27 @@ class Consumer:
 
     async def close(self) -> None:
         """Let handlers end, keep how far they are, and leave the group."""
+        if self._instance is not None:
+            caller = asyncio.current_task()
+            await self._closing.run(lambda: self._close(caller))
+
+    async def _close(self, caller: asyncio.Task[Any] | None) -> None:
         instance = self._instance
-        if instance is None or self._is_closing:
+        if instance is None:
             return
-        self._is_closing = True
         try:
             for timer in self._timers:
                 await timer.stop()
             self._inbox.close()
-            await self._workers.close(self._settings.close_timeout)
+            await self._workers.close(self._settings.close_timeout, caller)
             for job in self._jobs:
                 job.cancel()
             await asyncio.gather(*self._jobs, return_exceptions=True)
             await self._ownership.close()
             await instance.remove(self)
         finally:
-            self._instance, self._is_closing = None, False
+            self._instance = None
+            instance.members.remove_consumer(self)
             await give_back(instance)
 
     # Messages
@@ -348,7 +355,7 @@ class Consumer:
         self._start_job(self._reset({held.queue: offset}))
 
     async def _reset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        await self._ownership.restart(offsets)
+        await self._ownership.restart(offsets, self._workers.handling)
 
     def _start_job(self, work: Awaitable[None]) -> None:
         async def run() -> None:

@@ -57,7 +57,8 @@ class Finishing:
         if held is None:
             return False
         self._statistics.failed(message.queue.topic)
-        if settings.in_order and message.reconsume_times < settings.retries:
+        may_wait = delay_level >= 0 and message.reconsume_times < settings.retries
+        if settings.in_order and may_wait:
             self._suspend(held, message)
             return True
         if settings.broadcasting:
@@ -110,7 +111,8 @@ class Finishing:
                 self._inbox.offer(held)
 
     def _suspend(self, held: QueueMessages, message: ConsumedMessage) -> None:
-        held.suspended_until = self._loop.time() + self._settings.suspend
+        until = self._loop.time() + self._settings.suspend
+        held.suspended_until = max(held.suspended_until, until)
         held.give_back(message, message.reconsume_times + 1)
         # A timer may be early by the resolution of the clock.
         self._loop.call_later(self._settings.suspend + _EARLY, self._inbox.offer, held)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.errors import ClientError
 from mqlake.errors import DiskError, FormatError, MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import (
@@ -101,15 +102,30 @@ class NoOffsets:
         """Do nothing."""
 
 
+def home_directory() -> Path:
+    """Return the user's home directory.
+
+    Raises:
+        ClientError: there is none, as in a container with an unknown user and no HOME.
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise ClientError(
+            "a broadcasting consumer keeps its offsets in the home directory, and there is none:"
+            " set HOME"
+        ) from None
+
+
 class LocalOffsets:
     """Offsets of a broadcasting consumer, in a file that Java clients also read and write.
 
     Args:
-        home: the directory that contains `.rocketmq_offsets`; the user's home directory if None.
+        home: the directory that contains `.rocketmq_offsets`.
     """
 
-    def __init__(self, client_id: str, group: str, home: Path | None = None) -> None:
-        self._path = (home or Path.home()) / _LOCAL / client_id / group
+    def __init__(self, client_id: str, group: str, home: Path) -> None:
+        self._path = home / _LOCAL / client_id / group
         self._offsets: dict[MessageQueue, int] | None = None
         self._is_changed = False
 

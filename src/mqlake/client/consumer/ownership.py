@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.locks import FOREVER, LIFE, Locks
 from mqlake.client.consumer.offsets import Offsets
@@ -106,16 +108,24 @@ class Ownership:
         await self._announce_assigned()
         return is_done
 
-    async def restart(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Read the consumer's own queues among some from other offsets on, and commit these."""
+    async def restart(
+        self, offsets: Mapping[MessageQueue, int], handled: AbstractSet[ConsumedMessage] = frozenset()
+    ) -> None:
+        """Read the consumer's own queues among some from other offsets on, and commit these.
+
+        Args:
+            handled: the messages that handlers have now.
+        """
         async with self._changing:
             mine = {queue: offset for queue, offset in offsets.items() if queue in self._held}
             for queue, offset in mine.items():
                 await self._stop_reading(queue)
-                self._held[queue].restart(offset)
-            await asyncio.gather(*(self._commit_or_warn(self._held[queue]) for queue in mine))
-            for queue in mine:
-                self._read(self._held[queue], 0.0)
+                self._held[queue].restart(offset, handled)
+            try:
+                await asyncio.gather(*(self._commit_or_warn(self._held[queue]) for queue in mine))
+            finally:
+                for queue in mine:
+                    self._read(self._held[queue], 0.0)
 
     async def _shares(self) -> dict[str, Share]:
         """Return the consumer's share of each topic whose queues and members are known."""
@@ -136,11 +146,12 @@ class Ownership:
 
     async def note(self) -> None:
         """Tell brokers the offsets of all queues, without waiting for their answers."""
-        for held in list(self):
-            # Looked up as late as possible: a seek may have come in between.
-            if (offset := held.committed_offset) is not None:
-                await self._parts.offsets.note(held.queue, offset)
+        await asyncio.gather(*map(self._note, self))
         self._parts.offsets.flush()
+
+    async def _note(self, held: QueueMessages) -> None:
+        if (offset := held.committed_offset) is not None:
+            await self._parts.offsets.note(held.queue, offset)
 
     async def commit(self) -> None:
         """Commit the offsets of all queues.
@@ -243,8 +254,9 @@ class Ownership:
 
     async def _announce_revoked(self, leaves: Collection[MessageQueue]) -> None:
         revoked = self._announced.intersection(leaves)
-        self._announced -= revoked
         await _call(self._on_revoked, revoked)
+        # If the listener is cut off by `close`, it is called again then.
+        self._announced -= revoked
 
     async def _announce_assigned(self) -> None:
         assigned = self._held.keys() - self._leaving_since.keys() - self._announced

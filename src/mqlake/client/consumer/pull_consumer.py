@@ -132,8 +132,10 @@ class PullConsumer:
             offset = None
             if found is not None:
                 # What was read ahead was selected by the old expression.
-                offset = found[0].committed_offset
+                offset, polled = found[0].committed_offset, self._polled.get(queue)
                 self._drop(queue)
+                if polled is not None:
+                    self._polled[queue] = polled
             self._begin(queue, wanted, offset)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
@@ -209,9 +211,13 @@ class PullConsumer:
         loop = asyncio.get_running_loop()
         held = QueueMessages(queue, loop.time, in_order=False)
         held.next_offset, held.locked_until = offset, FOREVER
+        self._read(held, wanted)
+
+    def _read(self, held: QueueMessages, wanted: Wanted) -> None:
+        loop = asyncio.get_running_loop()
         task = loop.create_task(self._pulling.run(held, wanted, 0.0))
         task.add_done_callback(log_failure)
-        self._held[queue] = held, wanted, task
+        self._held[held.queue] = held, wanted, task
 
     def _drop(self, queue: MessageQueue) -> None:
         held, _, task = self._held.pop(queue)
@@ -220,11 +226,10 @@ class PullConsumer:
         self._polled.pop(queue, None)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
-        """Go on where there are messages: those in between are gone."""
+        """Continue where there are messages: those in between are gone. Keep what was read."""
         if held.queue in self._held:
-            wanted = self._held[held.queue][1]
-            self._drop(held.queue)
-            self._begin(held.queue, wanted, offset)
+            held.next_offset = offset
+            self._read(held, self._held[held.queue][1])
 
     def _known(self, queue: MessageQueue) -> BrokerCalls:
         self._require_open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from msgspec import structs
 
@@ -172,13 +173,17 @@ class QueueMessages:
         """Return the messages that were handed over before a time, and are not finished."""
         return [self._unfinished[offset] for offset, since in self._out.items() if since < before]
 
-    def restart(self, offset: int) -> None:
+    def restart(self, offset: int, handled: AbstractSet[ConsumedMessage] = frozenset()) -> None:
         """Drop all messages, and read from another offset.
 
         In order, nothing is handed over until handlers are done with the messages that they have.
+
+        Args:
+            handled: the messages that handlers have now, of any queue.
         """
         if self._in_order:
-            self._left_behind.update(self._unfinished[number] for number in self._out)
+            out = {self._unfinished[number] for number in self._out}
+            self._left_behind |= out & handled
         self._clear()
         self.next_offset = offset
 

@@ -9,6 +9,7 @@ message that is not acknowledged in time goes to another one.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Self
@@ -21,6 +22,7 @@ from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_messages
 from mqlake.client.routes import TopicRoute
+from mqlake.errors import MqlakeError
 from mqlake.formats.own_properties import POP_RECEIPT
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -47,6 +49,9 @@ _AGAIN = 0.2
 _NOTHING = frozenset(
     (ResponseCode.PULL_NOT_FOUND, ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL)
 )
+
+
+_log = logging.getLogger(__name__)
 
 
 class PoppedMessage(ReceivedMessage, kw_only=True, eq=False):
@@ -153,6 +158,8 @@ class SimpleConsumer:
         )
         command = request(RequestCode.POP_MESSAGE, header)
         answer = await instance.cluster.client.request(address, command, wait + _TIMEOUT)
+        if answer.code == ResponseCode.POLLING_FULL:
+            await asyncio.sleep(_AGAIN)  # the broker could not let this request wait
         if answer.code in _NOTHING:
             return ()
         _require_success(answer, address)
@@ -160,8 +167,14 @@ class SimpleConsumer:
         mine = [message for message in messages if wanted.takes(message)]
         for message in messages:
             if message not in mine:  # an equal hash of another tag
-                await self.ack(message)
+                await self._ack_unwanted(message)
         return mine
+
+    async def _ack_unwanted(self, message: PoppedMessage) -> None:
+        try:
+            await self.ack(message)
+        except MqlakeError as error:
+            _log.debug("message %s comes again, unwanted: %s", message.message_id, error)
 
     async def ack(self, message: PoppedMessage) -> None:
         """Say that a message is done.

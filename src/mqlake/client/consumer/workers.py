@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
@@ -25,6 +26,7 @@ class Workers:
     Attributes:
         handler: the one that ran last, None before the first.
         concurrency: how many messages it handles at once.
+        handling: the messages that handlers have now.
     """
 
     def __init__(self, inbox: Inbox, finishing: Finishing) -> None:
@@ -32,6 +34,7 @@ class Workers:
         self._tasks: set[asyncio.Task[None]] = set()
         self.handler: Handler | None = None
         self.concurrency = 0
+        self.handling: set[ConsumedMessage] = set()
 
     async def run(self, handler: Handler, concurrency: int) -> None:
         """Handle messages until the inbox is closed.
@@ -51,13 +54,14 @@ class Workers:
             await _cancel(tasks)
             self._tasks.difference_update(tasks)
 
-    async def close(self, patience: float) -> None:
+    async def close(self, patience: float, caller: asyncio.Task[Any] | None) -> None:
         """Wait for handlers that are still running, after the inbox was closed.
 
         Args:
             patience: seconds after which they are cancelled.
+            caller: the task that closes the consumer. It may be a handler's, and is not waited for.
         """
-        tasks = {task for task in self._tasks if task is not asyncio.current_task()}
+        tasks = {task for task in self._tasks if task is not caller}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=patience)
             await _cancel(late)
@@ -88,8 +92,12 @@ class Workers:
     async def _work(self, handler: Handler) -> None:
         while (taken := await self._inbox.take(1)) is not None:
             await self._handle(handler, taken[1][0])
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                return
 
     async def _handle(self, handler: Handler, message: ConsumedMessage) -> None:
+        self.handling.add(message)
         try:
             await handler(message)
         except asyncio.CancelledError:
@@ -101,8 +109,13 @@ class Workers:
             await self._fail(message)
         except Exception:  # noqa: BLE001 (whatever it is, the message is redelivered)
             await self._fail(message)
+        except BaseException:
+            self._finishing.give_back(message)
+            raise
         else:
             await self._finishing.ack(message)
+        finally:
+            self.handling.discard(message)
 
     async def _fail(self, message: ConsumedMessage) -> None:
         _log.exception("message %s failed and is redelivered", message.message_id)

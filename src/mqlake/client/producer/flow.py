@@ -38,7 +38,8 @@ class InFlight:
 
     async def drained(self) -> None:
         """Return once nothing is under way."""
-        await self._idle.wait()
+        while self.count or self._waiting:  # somebody may have begun since the event was set
+            await self._idle.wait()
 
     async def _turn(self, size: int, count: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -6,18 +6,20 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from mqlake.client.closing import Closing
 from mqlake.client.cluster import MASTER
-from mqlake.client.errors import ClientError, ClosedError
+from mqlake.client.errors import ClientError, ClosedError, NotStoredError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
-from mqlake.client.message import Message, ReceivedMessage
+from mqlake.client.message import DELAYS, Message, ReceivedMessage
 from mqlake.client.producer.flow import InFlight
 from mqlake.client.producer.outgoing import Compression, Outgoing, Outgoings
 from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key, require_queues
 from mqlake.client.producer.replies import CORRELATION_ID, Replies, reply_to
-from mqlake.client.producer.result import SendResult
+from mqlake.client.producer.result import SendResult, SendStatus
 from mqlake.client.producer.sending import Sending, Tries
 from mqlake.client.producer.transactions import Check, Checks, Transaction
+from mqlake.errors import FormatError
 from mqlake.formats.properties import PGROUP, TRAN_MSG
 from mqlake.formats.sys_flag import TRANSACTION_PREPARED
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -81,6 +83,7 @@ class Producer:
         self._most_in_flight = max_in_flight, max_in_flight_bytes
         self._avoids_slow_brokers, self._check_handler = avoids_slow_brokers, check
         self._instance: ClientInstance | None = None
+        self._closing = Closing()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -106,6 +109,10 @@ class Producer:
 
     async def close(self) -> None:
         """Wait for what is under way, and let go of the connections."""
+        if self._instance is not None:
+            await self._closing.run(self._close)
+
+    async def _close(self) -> None:
         instance, self._instance = self._instance, None
         if instance is None:
             return
@@ -195,8 +202,8 @@ class Producer:
         """
         self._require_open()
         outgoing = self._outgoings.single(message)
-        chosen = await self._chosen(message, queue)
         async with self._in_flight.room_for(outgoing.size):
+            chosen = await self._chosen(message, queue)
             await self._sending.oneway(outgoing, chosen, self._timeout)
 
     async def transaction(self, message: Message) -> Transaction:
@@ -214,11 +221,18 @@ class Producer:
                 "a transaction needs `check`: if the broker does not hear how the transaction"
                 " ended, it asks the producer"
             )
+        if message.is_delayed or not DELAYS.isdisjoint(message.properties):
+            raise FormatError("a message of a transaction cannot be delayed")
         half = self._outgoings.single(
             message, {TRAN_MSG: "true", PGROUP: self.group}, TRANSACTION_PREPARED
         )
         result = (await self._send(half, message, None, None))[0]
-        return Transaction(instance, self.group, message.topic, result)
+        transaction = Transaction(instance, self.group, message.topic, result)
+        if result.status is not SendStatus.SEND_OK:
+            # It may be lost, and nobody would ask for it then.
+            await transaction.rollback()
+            raise NotStoredError(f"the half message was rolled back: {result.status}")
+        return transaction
 
     async def request(
         self,
@@ -281,9 +295,9 @@ class Producer:
         queue: MessageQueue | ChooseQueue | None,
         timeout: float | None,  # noqa: ASYNC109
     ) -> list[SendResult]:
-        chosen = await self._chosen(message, queue)
         seconds = self._timeout if timeout is None else timeout
         async with self._in_flight.room_for(outgoing.size):
+            chosen = await self._chosen(message, queue)
             return await self._sending.send(outgoing, seconds, chosen)
 
     async def _send_lane(
@@ -321,6 +335,11 @@ class Producer:
         return self._instance
 
     # What its instance asks of it
+
+    @property
+    def can_check(self) -> bool:
+        """Whether it can tell how transactions ended."""
+        return self._check_handler is not None
 
     def check(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
         """Answer a broker that asks for a half message."""

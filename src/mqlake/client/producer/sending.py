@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -154,7 +155,8 @@ class Sending:
         chosen = queue or await self._choose(outgoing.topic, None, seconds)
         command = outgoing.command(self._group, chosen)
         try:
-            await self._instance.cluster.client.oneway(self._address(chosen), command)
+            address = await self._address(chosen, seconds)
+            await self._instance.cluster.client.oneway(address, command)
         except ConnectionFailedError as error:
             raise NotStoredError(str(error)) from error
 
@@ -171,8 +173,15 @@ class Sending:
             ) from None
         return self._choice.next(route, failed)
 
-    def _address(self, queue: MessageQueue) -> str:
-        address = self._instance.routes.master(queue.broker_name)
+    async def _address(self, queue: MessageQueue, seconds: float) -> str:
+        routes = self._instance.routes
+        address = routes.master(queue.broker_name)
+        if address is None:
+            # The queue was chosen by the caller, who need not have sent to its topic before.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await routes.load(queue.topic)
+            address = routes.master(queue.broker_name)
         if address is None:
             raise NotStoredError(f"broker {queue.broker_name} has no master now")
         return address
@@ -180,7 +189,8 @@ class Sending:
     async def _try(
         self, outgoing: Outgoing, queue: MessageQueue, seconds: float
     ) -> list[SendResult]:
-        address, begun = self._address(queue), self._loop.time()
+        begun = self._loop.time()
+        address = await self._address(queue, seconds)
         command = outgoing.command(self._group, queue)
         client = self._instance.cluster.client
         peer = client.connected(address)

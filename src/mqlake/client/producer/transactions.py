@@ -64,8 +64,15 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._is_over:
-            await (self.commit() if kind is None else self.rollback())
+        if self._is_over:
+            return
+        if kind is None:
+            await self.commit()
+            return
+        try:
+            await self.rollback()
+        except MqlakeError as refusal:  # the block's own error is the one to be raised
+            _log.warning("a transaction was not rolled back: %s", refusal)
 
     async def commit(self) -> None:
         """Let consumers have the message."""
@@ -136,7 +143,7 @@ class Checks:
     ) -> None:
         state = TransactionState.UNKNOWN
         try:
-            state = await check(half)
+            state = TransactionState(await check(half))
         except Exception:  # noqa: BLE001 (it is the user's)
             _log.exception("the check of message %s failed: it is asked for again", half.message_id)
         header = EndTransactionHeader(

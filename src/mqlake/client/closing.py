@@ -1,0 +1,23 @@
+"""Close something once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+class Closing:
+    """Runs the closing of something as a task of its own.
+
+    It runs once, however many callers ask for it, and to its end, whoever of them is cancelled.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Close, or wait for the closing that is under way."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(close())
+        await asyncio.shield(self._task)
