@@ -75,9 +75,7 @@ def test_a_listener_may_close_its_consumer(running: RunningBroker) -> None:
 
         async with Producer(names) as producer:
             await _sent(producer, "Listened", 1)
-            consumer = Consumer(
-                names, "listened", "Listened", settings=FIRST, on_revoked=revoked
-            )
+            consumer = Consumer(names, "listened", "Listened", settings=FIRST, on_revoked=revoked)
             async with consumer:
                 await collect(consumer, 1)
                 other = Consumer(names, "listened", "Listened", settings=FIRST)

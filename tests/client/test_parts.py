@@ -175,7 +175,7 @@ def test_a_restart_waits_for_handlers_in_order() -> None:
     held.locked_until = 30.0
     held.add([consumed(5), consumed(6)], 7)
     (old,) = held.take(1)
-    held.restart(2)
+    held.restart(2, {old})
     assert (held.committed_offset, len(held), held.bytes, held.is_out(old)) == (2, 0, 0, False)
     held.add([consumed(2)], 3)
     assert (held.has_out, held.take(1)) == (True, ())

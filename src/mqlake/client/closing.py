@@ -17,7 +17,12 @@ class Closing:
         self._task: asyncio.Task[None] | None = None
 
     async def run(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Close, or wait for the closing that is under way."""
+        """Close, or wait for the closing that is under way.
+
+        A listener that is called while closing, and closes, too, does not wait for itself.
+        """
+        if self._task is not None and self._task is asyncio.current_task():
+            return
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(close())
         await asyncio.shield(self._task)

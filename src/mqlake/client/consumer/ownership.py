@@ -109,7 +109,9 @@ class Ownership:
         return is_done
 
     async def restart(
-        self, offsets: Mapping[MessageQueue, int], handled: AbstractSet[ConsumedMessage] = frozenset()
+        self,
+        offsets: Mapping[MessageQueue, int],
+        handled: AbstractSet[ConsumedMessage] = frozenset(),
     ) -> None:
         """Read the consumer's own queues among some from other offsets on, and commit these.
 
