@@ -1,6 +1,17 @@
 from __future__ import annotations
 
-from mqlake.broker.stats import GROUP_GET, LOOK, TOPIC_PUT, Stats
+from mqlake.broker.stats import (
+    BROKER_GET,
+    BROKER_PUT,
+    GROUP_GET,
+    GROUP_GET_SIZE,
+    LOOK,
+    MOST_ENTRIES,
+    SEND_BACK,
+    TOPIC_PUT,
+    TOPIC_PUT_SIZE,
+    Stats,
+)
 from mqlake.protocol.bodies.stats import BrokerStats
 from mqlake.remoting.slices import run_at_once
 
@@ -19,6 +30,7 @@ class Counted:
             lambda: sum(self.ends.values()) - 100,
             lambda: self.now,
             lambda _: 2,
+            lambda _topic, _queue, start, end: 100 * (end - start),
         )
 
     def wait(self, seconds: int) -> None:
@@ -66,10 +78,10 @@ def test_a_minute_an_hour_and_a_day_go_by() -> None:
 
 def test_what_consumers_get_is_counted_by_group() -> None:
     counted = Counted()
-    counted.stats.got("G", "T", 32)
-    counted.stats.got("G", "T", 0)
+    counted.stats.got("G", "T", 32, 3200)
+    counted.stats.got("G", "T", 0, 0)
     counted.wait(10)
-    counted.stats.got("G", "T", 10)
+    counted.stats.got("G", "T", 10, 1000)
     counted.wait(10)
     assert counted.found(GROUP_GET, "T@G").stats_minute.sum == 42
     assert counted.stats.got_tps("G", "T") == 42 / 20
@@ -81,9 +93,41 @@ def test_what_consumers_get_is_counted_by_group() -> None:
 def test_totals_of_each_morning() -> None:
     counted = Counted()
     counted.ends["Old", 0] += 3
-    counted.stats.got("G", "T", 2)
+    counted.stats.got("G", "T", 2, 200)
     counted.wait(DAY)
     assert counted.stats.this_morning == (3, 2)
     counted.ends["Old", 0] += 3
     counted.wait(DAY)
     assert (counted.stats.yesterday_morning, counted.stats.this_morning) == ((3, 2), (6, 2))
+
+
+def test_sizes_and_returns_are_counted() -> None:
+    counted = Counted()
+    counted.ends["Old", 0] += 3
+    counted.ends["New", 1] = 2 * MOST_ENTRIES + 1
+    counted.stats.got("G", "New", 5, 512)
+    counted.stats.sent_back("G", "New")
+    counted.wait(10)
+    assert counted.found(TOPIC_PUT_SIZE, "Old").stats_minute.sum == 300
+    assert counted.found(TOPIC_PUT_SIZE, "New").stats_minute.sum == 100 * (2 * MOST_ENTRIES + 1)
+    assert counted.found(GROUP_GET_SIZE, "New@G").stats_minute.sum == 512
+    assert counted.found(SEND_BACK, "New@G").stats_minute.sum == 1
+    assert counted.stats.find(SEND_BACK, "Old@G") is None
+    counted.wait(60)
+    assert counted.found(TOPIC_PUT_SIZE, "Old").stats_minute.sum == 0
+
+
+def test_a_topic_that_is_created_again_counts_from_its_first_message() -> None:
+    counted = Counted()
+    counted.ends["Old", 0] = 5
+    counted.wait(10)
+    assert counted.found(TOPIC_PUT_SIZE, "Old").stats_minute.sum == 500
+
+
+def test_the_whole_broker_is_counted() -> None:
+    counted = Counted()
+    counted.ends["Old", 0] += 60
+    counted.stats.got("G", "Old", 30, 3000)
+    counted.wait(10)
+    assert counted.found(BROKER_PUT, "DefaultCluster").stats_minute.tps == 6
+    assert counted.found(BROKER_GET, "DefaultCluster").stats_minute.sum == 30

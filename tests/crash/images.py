@@ -13,6 +13,8 @@ from tests.crash.pending import PAGE_SECTORS, PendingDisk
 from tests.crash.snapshot import Snapshot
 from tests.crash.trace import ROOT, Step, Write
 
+_BARE = 0.2
+
 
 class Limits(NamedTuple):
     """How many images of one moment are looked at."""
@@ -105,6 +107,12 @@ class PowerCuts:
             yield self.build(choice)
         for _ in range(limits.samples):
             yield self.build(self._any(dice))
+
+    def draw(self, dice: random.Random) -> Snapshot:
+        """Return one image: in one of five cases with nothing but what is certain, else any."""
+        if dice.random() < _BARE:
+            return self.build(self._all(name=True, size=True, sector=True))
+        return self.build(self._any(dice))
 
     def _all(self, **old: bool) -> dict[_Point, int]:
         """Choose the newest of everything, the oldest of the kinds that are true."""

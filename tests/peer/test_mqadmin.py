@@ -24,6 +24,7 @@ RECORDED = Path(__file__).parent / "mqadmin" / "rocketmq-5.5.0.json"
 """What is printed of RocketMQ; the nightly test writes it where it is missing."""
 
 SETTINGS: dict[str, object] = {
+    "channelExpiredTimeout": 120_000,  # RocketMQ's; `mqlake.testing` has a longer one
     "brokerName": "broker-a",
     "mappedFileSizeCommitLog": 1 << 24,
     "maxHashSlotNum": 10_000,

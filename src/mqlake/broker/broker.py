@@ -33,6 +33,8 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
 from mqlake.remoting.route import Route
 from mqlake.remoting.server import RemotingServer
+from mqlake.storage.clock import Clock
+from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store import MessageStore
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
@@ -74,6 +76,8 @@ class Broker:
     Args:
         config: the file that the settings come from. Settings that are changed while the broker
             runs are written to it; without one, to `config/broker.properties` of the store.
+        directory: where the store's bytes live; without it, in `storePathRootDir`.
+        clock: what messages are stamped and services scheduled by; without it, this machine's.
 
     Attributes:
         parts: what the request families share; there while it runs.
@@ -83,8 +87,16 @@ class Broker:
     parts: Parts
     routes: tuple[Route, ...]
 
-    def __init__(self, settings: BrokerSettings, config: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        config: Path | None = None,
+        *,
+        directory: OwnedDirectory | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._live, self._config = LiveSettings(settings), config
+        self._directory, self._clock = directory, clock
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -116,7 +128,9 @@ class Broker:
         """
         settings = self.settings
         async with AsyncExitStack() as undo:
-            store = MessageStore.open(settings.store_path, self._live)
+            store = MessageStore.open(
+                settings.store_path, self._live, directory=self._directory, clock=self._clock
+            )
             await undo.enter_async_context(store)
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
             if not store.was_closed_cleanly:

@@ -58,6 +58,7 @@ class Parts:
             store.dispatched_messages,
             store.clock.milliseconds,
             self.topics.queues,
+            store.reads.stored_bytes,
         )
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.clients = Clients(self)

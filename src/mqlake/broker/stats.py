@@ -1,7 +1,7 @@
 """What went through a broker: in all, a second, within the last minute, hour and day.
 
-Upstream: `BrokerStatsManager`, `StoreStatsService`, `BrokerStats`. What is put is not counted but
-read off the ends of the queues; only what consumers get is counted.
+Upstream: `BrokerStatsManager`, `StoreStatsService`, `BrokerStats`. Messages that are put are not
+counted: their numbers are the ends of the queues, and their sizes are in the queues' entries.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from mqlake.broker.times import Times
+from mqlake.errors import StoreError
 from mqlake.protocol.bodies.stats import BrokerStats, StatsItem
 from mqlake.remoting.slices import Job
 
 TOPIC_PUT: Final = "TOPIC_PUT_NUMS"
+TOPIC_PUT_SIZE: Final = "TOPIC_PUT_SIZE"
 GROUP_GET: Final = "GROUP_GET_NUMS"
+GROUP_GET_SIZE: Final = "GROUP_GET_SIZE"
+SEND_BACK: Final = "SNDBCK_PUT_NUMS"
+BROKER_PUT: Final = "BROKER_PUT_NUMS"
+BROKER_GET: Final = "BROKER_GET_NUMS"
 
 _MINUTE, _HOUR, _DAY = (7, 1), (7, 60), (25, 360)
 """How many samples say what happened within a time, and each of how many looks is one of them."""
@@ -26,6 +33,9 @@ LOOK: Final = 10.0
 
 MOST_PAIRS: Final = 100_000
 """Groups with one topic each that are counted by themselves."""
+
+MOST_ENTRIES: Final = 65_536
+"""Queue entries whose sizes are added up at once."""
 
 
 class _Sample(NamedTuple):
@@ -71,6 +81,7 @@ class Stats:
         puts: Callable[[], int],
         milliseconds: Callable[[], int],
         queues: Callable[[str], int],
+        sizes: Callable[[str, int, int, int], int],
     ) -> None:
         """Begin to count.
 
@@ -79,10 +90,14 @@ class Stats:
             puts: returns how many messages were put since the start.
             milliseconds: the clock.
             queues: returns how many queues a topic has.
+            sizes: returns the bytes of the records between two offsets of a topic's queue.
         """
         self._ends, self._puts, self._now = ends, puts, milliseconds
-        self._queues = queues
-        self._got: Counter[tuple[str, str]] = Counter()
+        self._queues, self._sizes = queues, sizes
+        self._counts = {
+            name: Counter[str]() for name in (GROUP_GET, GROUP_GET_SIZE, SEND_BACK, TOPIC_PUT_SIZE)
+        }
+        self._measured = dict(ends())
         self.missed = self.pulls = self.got_total = 0
         self.put_times, self.get_times = Times(), Times()
         self._at_start = Counter[str]()
@@ -94,15 +109,29 @@ class Stats:
         self._today: tuple[int, int] = _day(now)
         self._morning = self._yesterday = (0, 0)
 
-    def got(self, group: str, topic: str, messages: int) -> None:
-        """Count messages that a consumer of a group was given, 0 if there were none for it."""
+    def got(self, group: str, topic: str, messages: int, size: int) -> None:
+        """Count messages that a consumer of a group was given, 0 if there were none for it.
+
+        Args:
+            size: the bytes of their records.
+        """
         if messages:
             self.got_total += messages
             self.pulls += 1
-            if (group, topic) in self._got or len(self._got) < MOST_PAIRS:
-                self._got[group, topic] += messages
+            key = f"{topic}@{group}"
+            self._add(GROUP_GET, key, messages)
+            self._add(GROUP_GET_SIZE, key, size)
         else:
             self.missed += 1
+
+    def sent_back(self, group: str, topic: str) -> None:
+        """Count a message of a topic that a consumer of a group could not process."""
+        self._add(SEND_BACK, f"{topic}@{group}", 1)
+
+    def _add(self, name: str, key: str, count: int) -> None:
+        counts = self._counts[name]
+        if key in counts or len(counts) < MOST_PAIRS:
+            counts[key] += count
 
     # Totals
 
@@ -135,9 +164,11 @@ class Stats:
             if (grown := count - self._at_start[topic]) or (TOPIC_PUT, topic) in self._series:
                 self._of((TOPIC_PUT, topic)).look(now, grown)
             yield
-        for (group, topic), count in list(self._got.items()):
-            self._of((GROUP_GET, f"{topic}@{group}")).look(now, count)
-            yield
+        yield from self._measure()
+        for name, counts in self._counts.items():
+            for key, count in list(counts.items()):
+                self._of((name, key)).look(now, count)
+                yield
         for name, count in self._wholes().items():
             self._whole[name].look(now, count)
         self._looked = now
@@ -146,22 +177,49 @@ class Stats:
             self._today, self._yesterday = today, self._morning
             self._morning = (self.put_total, self.got_total)
 
+    def _measure(self) -> Job[None]:
+        """Add up the sizes of what was put since the last look."""
+        measured: dict[tuple[str, int], int] = {}
+        for (topic, queue_id), end in list(self._ends().items()):
+            at = self._measured.get((topic, queue_id), 0)
+            at = at if at <= end else 0  # a topic that was deleted and created again
+            while at < end:
+                until = min(at + MOST_ENTRIES, end)
+                with suppress(StoreError):  # the entries cannot be read: not this one's to report
+                    self._add(TOPIC_PUT_SIZE, topic, self._sizes(topic, queue_id, at, until))
+                at = until
+                yield
+            measured[topic, queue_id] = end
+            yield
+        self._measured = measured
+
     def find(self, name: str, key: str) -> BrokerStats | None:
-        """Return a statistic: TOPIC_PUT_NUMS of a topic, GROUP_GET_NUMS of "topic@group"."""
+        """Return a statistic, None if nothing of that kind was counted.
+
+        Args:
+            name: such as TOPIC_PUT_NUMS.
+            key: a topic, "topic@group", or the name of the cluster for those of the broker.
+                Sizes of a topic are as of the last look.
+        """
+        now = self._now()
+        if name in (BROKER_PUT, BROKER_GET):
+            whole = "put" if name == BROKER_PUT else "got"
+            return self._answer(self._whole[whole], now, self._wholes()[whole])
         count = self._count(name, key)
         if count is None:
             return None
-        now = self._now()
-        series = self._series.get((name, key)) or Series(self._looked)
+        return self._answer(self._series.get((name, key)) or Series(self._looked), now, count)
+
+    @staticmethod
+    def _answer(series: Series, now: int, count: int) -> BrokerStats:
         return BrokerStats(
             *(series.within(every, now, count) for _, every in (_MINUTE, _HOUR, _DAY))
         )
 
     def _count(self, name: str, key: str) -> int | None:
         """Return a count as it is now, None where there is none."""
-        if name == GROUP_GET:
-            topic, _, group = key.rpartition("@")
-            return self._got.get((group, topic))
+        if name in self._counts:
+            return self._counts[name].get(key)
         ends = self._ends()
         found = [ends[key, each] for each in range(self._queues(key)) if (key, each) in ends]
         if name != TOPIC_PUT or not found:

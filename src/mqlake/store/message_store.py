@@ -22,7 +22,9 @@ from mqlake.store.acknowledgements import Acknowledgements
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
+from mqlake.store.config.config_entries import GroupTable, TopicTable
 from mqlake.store.config.config_store import ConfigStore
+from mqlake.store.config.keeping import Keeping
 from mqlake.store.delivery.redelivery import Redelivery
 from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Ended, Transactions
@@ -77,8 +79,11 @@ class MessageStore(Answers):
         path: str | os.PathLike[str],
         settings: Current[StoreSettings],
         progress: Progress | None,
+        directory: OwnedDirectory | None,
+        clock: Clock | None,
     ) -> None:
         self._path, self._settings, self._progress = path, settings, progress
+        self._given_directory, self._given_clock = directory, clock
         self._tick_timer: asyncio.TimerHandle | None = None
         self._removals: set[asyncio.Task[None]] = set()
 
@@ -89,6 +94,8 @@ class MessageStore(Answers):
         settings: GivenSettings = None,
         *,
         progress: Progress | None = None,
+        directory: OwnedDirectory | None = None,
+        clock: Clock | None = None,
     ) -> Self:
         """Return a store to be entered with `async with`; made where there is none.
 
@@ -97,11 +104,14 @@ class MessageStore(Answers):
             settings: names and values of `broker.conf`, or the path of one; or settings that their
                 owner may replace while the store is open (`LiveSettings`).
             progress: told how far recovery is.
+            directory: where the store's bytes live; without it, the directory of this machine at
+                `path`.
+            clock: stamps messages and schedules services; without it, this machine's.
 
         Raises:
             StoreError: wrong settings; on entering, see `OwnedStore.open`.
         """
-        return cls(path, open_settings(settings), progress)
+        return cls(path, open_settings(settings), progress, directory, clock)
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -113,6 +123,7 @@ class MessageStore(Answers):
             raise
         self._hand_out(self.core)
         self._acknowledgements = Acknowledgements(self.core, self._settings, self._sync)
+        self._keeping = Keeping(self._run)
         self._closing = asyncio.Event()
         self.failed = self._loop.create_future()
         self._serving = self._loop.create_task(self._serve())
@@ -126,8 +137,8 @@ class MessageStore(Answers):
         self.transactions, self.health = core.transactions, core
 
     def _open(self) -> OwnedStore:
-        directory = LocalOwnedDirectory.make(self._path)
-        return OwnedStore.open(directory, self._settings, progress=self._progress)
+        directory = self._given_directory or LocalOwnedDirectory.make(self._path)
+        return OwnedStore.open(directory, self._settings, self._given_clock, self._progress)
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *failure: object) -> None:
         # A child that ends inside of the block, by SystemExit for one, has nothing to close.
@@ -144,6 +155,7 @@ class MessageStore(Answers):
         # A child has neither the threads nor the tasks that are waited for below.
         self.core.fork_guard.check()
         await asyncio.gather(*self._removals, return_exceptions=True)
+        await self._keeping.end()
         self._closing.set()
         # Not cut off: the job that it may wait for writes files that closing writes too.
         await asyncio.gather(self._serving, return_exceptions=True)
@@ -156,6 +168,14 @@ class MessageStore(Answers):
             await self._loop.run_in_executor(self._disk, self.core.close)
         finally:
             self._disk.shutdown()
+
+    async def keep(self, table: TopicTable | GroupTable) -> None:
+        """Return once a table of `config` is on the disk as it is when this is called.
+
+        Raises:
+            StoreError: the disk refused it, or the store is being closed.
+        """
+        await self._keeping.kept(table)
 
     # Facts
 

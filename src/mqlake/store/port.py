@@ -21,6 +21,7 @@ from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.config.config_entries import GroupTable, TopicTable
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
+from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
 from mqlake.store.delivery.transactions import CheckBack, Ended, EndStatus
 from mqlake.store.log.scan import Head
@@ -83,6 +84,10 @@ class Reads(Protocol):
 
     def entries(self, topic: str, queue_id: int, start: int, count: int) -> list[QueueEntry]:
         """Return up to `count` entries of a queue from an offset on; fewer at the end of a file."""
+        ...
+
+    def stored_bytes(self, topic: str, queue_id: int, start: int, end: int) -> int:
+        """Return the bytes of the records between two queue offsets: see `LiveReads`."""
         ...
 
     def get(
@@ -172,6 +177,11 @@ class ConfigTables(Protocol):
     @property
     def consumer_offsets(self) -> ConsumerOffsetTable:
         """The offsets of consumer groups."""
+        ...
+
+    @property
+    def delay_offsets(self) -> DelayOffsetTable:
+        """How far each delay level was delivered."""
         ...
 
 
@@ -381,6 +391,14 @@ class Store(Protocol):
 
         Raises:
             DiskError: the disk failed.
+        """
+        ...
+
+    async def keep(self, table: TopicTable | GroupTable) -> None:
+        """Return once a table of `config` is on the disk as it is when this is called.
+
+        Raises:
+            StoreError: the disk refused it, or the store is being closed.
         """
         ...
 

@@ -89,6 +89,8 @@ def test_who_consumes_what(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
             await prepare(broker)
+            offsets = broker.parts.store.config.consumer_offsets
+            offsets.commit_pull("only-pulled", "Orders", 0, 1)
             async with known_client(broker, {}, "c1", groups="online"):
                 code = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO
                 answer = await done(broker, code, TopicNameHeader(topic="Orders"))

@@ -38,6 +38,24 @@ def test_a_group_is_made_changed_and_removed(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+def test_a_group_is_on_the_disk_when_its_creation_or_deletion_is_answered(tmp_path: Path) -> None:
+    def kept() -> set[str]:
+        data = next(tmp_path.rglob("config/subscriptionGroup.json")).read_bytes()
+        return set(decode_body(dict[str, Any], data)["subscriptionGroupTable"])
+
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await done(broker, UPDATE, body=encode_body(SubscriptionGroup(group_name="g")))
+            assert "g" in kept()
+            groups = encode_body(GroupConfigs([SubscriptionGroup(group_name="h")]))
+            await done(broker, UPDATE_LIST, body=groups)
+            assert "h" in kept()
+            await done(broker, DELETE, DeleteGroupHeader(group_name="g"))
+            assert "g" not in kept()
+
+    asyncio.run(check())
+
+
 def test_asking_for_a_missing_group_creates_it_if_the_settings_allow(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:

@@ -16,6 +16,7 @@ from mqlake.protocol.bodies.stats import BrokerStats, HaRuntimeInfo, QueueEntrie
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import QueryConsumeQueueHeader, ReadAheadHeader, StatsHeader
+from mqlake.remoting.slices import run_at_once
 from mqlake.store.services import SetAside
 from tests.broker.admin.asking import done, refused, wanted
 from tests.broker.clients_of import known_client
@@ -41,6 +42,11 @@ def test_what_a_broker_says_of_itself(tmp_path: Path) -> None:
             answer = await done(broker, RequestCode.GET_BROKER_HA_STATUS)
             ha = decode_body(HaRuntimeInfo, answer.body)
             assert (ha.master, ha.master_commit_log_max_offset) == (True, record.size)
+            await broker.send(to("Orders", properties="DELAY\x012\x02"))
+            broker.parts.store.config.delay_offsets.set(2, 0)
+            broker.parts.store.core.tick()
+            facts = decode_body(KVTable, (await done(broker, code)).body).table
+            assert facts["scheduleMessageOffset_2"] == "0,1"
 
     asyncio.run(check())
 
@@ -70,12 +76,17 @@ def test_it_says_which_services_fail(tmp_path: Path) -> None:
 def test_statistics_by_name(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(tmp_path) as broker:
-            await broker.send(to("Orders"))
+            await broker.send(to("Orders", queue_id=0))
             code = RequestCode.VIEW_BROKER_STATS_DATA
             header = StatsHeader(stats_name="TOPIC_PUT_NUMS", stats_key="Orders")
             broker.parts.store.core.tick()
             found = decode_body(BrokerStats, (await done(broker, code, header)).body)
             assert found.stats_minute.sum == found.stats_day.sum == 1
+            (record,) = broker.records("Orders", 0)
+            run_at_once(broker.parts.stats.look())
+            header = StatsHeader(stats_name="TOPIC_PUT_SIZE", stats_key="Orders")
+            found = decode_body(BrokerStats, (await done(broker, code, header)).body)
+            assert found.stats_day.sum == record.size
             header = StatsHeader(stats_name="TOPIC_PUT_NUMS", stats_key="Nothing")
             text = "The stats <TOPIC_PUT_NUMS> <Nothing> not exist"
             await refused(broker, code, header, match=text)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,25 @@ def test_a_topic_is_made_changed_and_removed(tmp_path: Path) -> None:
             assert await refused(broker, GET, name, match="not exist") == 17
 
     asyncio.run(check())
+
+
+def test_a_topic_is_on_the_disk_when_its_creation_or_deletion_is_answered(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+            await done(broker, MAKE, wanted("Orders"))
+            assert "Orders" in kept(tmp_path)
+            topics = encode_body(TopicConfigs([Topic(topic_name="A"), Topic(topic_name="B")]))
+            await done(broker, LIST, body=topics)
+            assert {"A", "B"} <= kept(tmp_path)
+            await done(broker, DELETE, TopicNameHeader(topic="A"))
+            assert "A" not in kept(tmp_path)
+
+    asyncio.run(check())
+
+
+def kept(path: Path) -> set[str]:
+    data = next(path.rglob("config/topics.json")).read_bytes()
+    return set(decode_body(dict[str, Any], data)["topicConfigTable"])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqlake.broker.stats import SEND_BACK
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC
@@ -70,6 +71,9 @@ def test_a_message_given_back_twice_keeps_its_origin(tmp_path: Path) -> None:
             await give_back(broker, record, 1)
             (again,) = broker.records(SCHEDULE_TOPIC, 0)
             await give_back(broker, again, 2)
+            found = broker.parts.stats.find(SEND_BACK, "Orders@group")
+            assert found is not None
+            assert found.stats_day.sum == 2
             (last,) = broker.records(SCHEDULE_TOPIC, 1)
             assert last.reconsume_times == 2
             assert last.properties["RETRY_TOPIC"] == "Orders"
@@ -100,7 +104,7 @@ def test_a_message_that_came_too_often_is_dead(
             if is_dead:
                 assert dead[0].body == b"body"
                 assert dead[0].properties["RETRY_TOPIC"] == "Orders"
-                assert "DELAY" not in dead[0].properties
+                assert dead[0].properties["DELAY"] == "0"
 
     asyncio.run(run())
 
@@ -162,7 +166,7 @@ def test_a_send_to_a_retry_topic_counts_too(
             assert answer.code == ResponseCode.SUCCESS
             (record,) = broker.records(topic)
             assert record.reconsume_times == returns
-            assert "DELAY" not in record.properties
+            assert record.properties.get("DELAY") == ("0" if topic[1] == "D" else None)
 
     asyncio.run(run())
 

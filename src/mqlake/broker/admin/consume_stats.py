@@ -195,7 +195,7 @@ class ConsumeStatsAdmin:
 
     def _who(self, _peer: Peer, request: Command) -> Command:
         topic = request.header(TopicNameHeader).topic
-        names = self._parts.clients.groups_of(topic) | self._offsets.groups_of(topic)
+        names = self._parts.clients.groups_of(topic) | self._offsets.committed_groups_of(topic)
         return response(request, body=encode_body(GroupList(sorted(names))))
 
     def _topics(self, _peer: Peer, request: Command) -> Command:

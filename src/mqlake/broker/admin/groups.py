@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from mqlake.broker.admin.bodies import admin_body
+from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.protocol import naming
@@ -41,15 +42,22 @@ class GroupAdmin:
             Route(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._get_all, Permission.LIST),
         )
 
-    def _update(self, _peer: Peer, request: Command) -> Command:
+    async def _update(self, _peer: Peer, request: Command) -> Answer:
         group = admin_body(SubscriptionGroup, request, self._parts.settings)
         self._check(group)
         self._parts.groups.put(group)
-        return response(request)
+        return await self._once_kept(response(request))
 
-    def _update_list(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        job = self._put_all(request)
-        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+    async def _update_list(self, peer: Peer, request: Command) -> Answer:
+        slices, size = self._parts.slices, len(request.body)
+        return await self._once_kept(
+            slices.serve(peer, self._put_all(request), size=size, is_kept=True)
+        )
+
+    def _once_kept(
+        self, answer: Answer | Coroutine[Any, Any, Answer]
+    ) -> Coroutine[Any, Any, Answer]:
+        return once_kept(self._parts, self._parts.store.config.groups, answer)
 
     def _put_all(self, request: Command) -> Job[Command]:
         groups = admin_body(GroupConfigs, request, self._parts.settings).group_config_list
@@ -84,8 +92,9 @@ class GroupAdmin:
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         self._parts.groups.check_room(name)
 
-    def _delete(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._parts.slices.serve(peer, self._remove(request), is_kept=True)
+    async def _delete(self, peer: Peer, request: Command) -> Answer:
+        slices = self._parts.slices
+        return await self._once_kept(slices.serve(peer, self._remove(request), is_kept=True))
 
     def _remove(self, request: Command) -> Job[Command]:
         header = request.header(DeleteGroupHeader)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
 from mqlake.errors import DiskError
+from mqlake.formats.consume_queue import SCHEDULE_TOPIC
 from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -54,6 +55,7 @@ class RuntimeAdmin:
             **self._counts(),
             **self._services(),
             **self._timers(),
+            **self._delays(),
             **self._queues(),
         }
         table = {name: str(value) for name, value in sorted(facts.items())}
@@ -70,6 +72,13 @@ class RuntimeAdmin:
             "earliestMessageTimeStamp": first.store_timestamp if first else -1,
             "remainHowManyDataToFlush": readable_size(log.end - log.flushed),
             "remainTransientStoreBufferNumbs": _UNLIMITED,
+        }
+
+    def _delays(self) -> dict[str, object]:
+        ends = self._store.queue_ends()
+        return {
+            f"scheduleMessageOffset_{level}": f"{offset},{ends.get((SCHEDULE_TOPIC, level - 1), 0)}"
+            for level, offset in self._store.config.delay_offsets.items()
         }
 
     def _disk(self) -> dict[str, object]:

@@ -9,6 +9,7 @@ import msgspec
 
 from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, parse_changes
 from mqlake.broker.admin.bodies import admin_body
+from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol import naming
@@ -54,7 +55,7 @@ class TopicAdmin:
             ),
         )
 
-    def _update(self, _peer: Peer, request: Command) -> Command:
+    async def _update(self, _peer: Peer, request: Command) -> Answer:
         header = request.header(CreateTopicHeader)
         topic = Topic(
             topic_name=header.topic,
@@ -66,11 +67,16 @@ class TopicAdmin:
             order=header.order,
         )
         self._put(topic, parse_changes(header.attributes))
-        return response(request)
+        return await self._once_kept(response(request))
 
-    def _update_list(self, peer: Peer, request: Command) -> Later:
-        job = self._put_all(request)
-        return self._parts.slices.serve(peer, job, size=len(request.body), is_kept=True)
+    async def _update_list(self, peer: Peer, request: Command) -> Answer:
+        slices, size = self._parts.slices, len(request.body)
+        return await self._once_kept(
+            slices.serve(peer, self._put_all(request), size=size, is_kept=True)
+        )
+
+    def _once_kept(self, answer: Later) -> Coroutine[Any, Any, Answer]:
+        return once_kept(self._parts, self._parts.store.config.topics, answer)
 
     def _put_all(self, request: Command) -> Job[Command]:
         topics = admin_body(TopicConfigs, request, self._parts.settings).topic_config_list
@@ -116,7 +122,7 @@ class TopicAdmin:
             reason = f"The topic[{name}] is conflict with system topic."
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
 
-    async def _delete(self, _peer: Peer, request: Command) -> Command:
+    async def _delete(self, _peer: Peer, request: Command) -> Answer:
         name = request.header(TopicNameHeader).topic
         if not name.strip():
             raise RemotingError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
@@ -130,7 +136,7 @@ class TopicAdmin:
             with self._parts.topics.deleting(each):
                 self._parts.topics.remove(each)
                 await self._parts.store.remove_topic(each)
-        return response(request)
+        return await self._once_kept(response(request))
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         return response(request, body=encode_body(self._topic(request)))

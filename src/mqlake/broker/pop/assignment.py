@@ -17,7 +17,14 @@ from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol.bodies.heartbeat import BROADCASTING
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.protocol.bodies.pop import Assignment, AssignmentQuery, Assignments, RequestMode
+from mqlake.protocol.bodies.pop import (
+    POP,
+    PULL,
+    Assignment,
+    AssignmentQuery,
+    Assignments,
+    RequestMode,
+)
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import ResponseCode
@@ -28,9 +35,6 @@ from mqlake.protocol.strategies import STRATEGIES, share
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer
 from mqlake.remoting.slices import Job
-
-POP = "POP"
-PULL = "PULL"
 
 _KNOWN_FOR = 10.0
 """Seconds after which a name server is asked again."""

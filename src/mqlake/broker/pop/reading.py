@@ -206,7 +206,8 @@ class Reading:
             self._keep_pop(wanted, key, start, offsets, result, taken)
         if not chosen:
             return False
-        self._parts.stats.got(key.group, key.topic, len(offsets))
+        size = sum(len(data) for _, data in chosen)
+        self._parts.stats.got(key.group, key.topic, len(offsets), size)
         taken.info.add(key.topic, key.queue_id, start, offsets)
         for record, data in chosen:
             taken.bodies.append(self._body(wanted, record, data, start, taken))

@@ -193,7 +193,8 @@ class PullRequests:
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         if has_room(self._parts) or self._offsets.has_pull(group, topic, queue_id):
             self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
-        self._parts.stats.got(group, topic, found.messages)
+        size = sum(map(len, found.pieces))
+        self._parts.stats.got(group, topic, found.messages, size)
         status = found.status.value
         return answer(pull.request, code, found, allowed.topic, allowed.group, status)
 

@@ -290,4 +290,4 @@ def _flags(header: Header, topic: Topic) -> int:
 
 
 def _undelayed(properties: bytes) -> bytes:
-    return edit(properties, (DELAY,))
+    return edit(properties, (DELAY,), {DELAY: "0"})

@@ -74,6 +74,10 @@ class SendBack:
         store, message = self._parts.store, _again(header, group, stored, topic, is_dead=is_dead)
         (put,) = await store.confirm([store.append_again(message, may_wait=not is_dead)])
         if put.count and put.status is not PutStatus.UNKNOWN_ERROR:
+            found = stored.record
+            self._parts.stats.sent_back(
+                group.group_name, found.properties.get(RETRY_TOPIC, found.topic)
+            )
             return
         why = f"group {group.group_name} gave it back; {topic}: {put.reason}"
         if not put.is_permanent or not store.redelivery.put_aside(stored, why):
@@ -102,10 +106,11 @@ def _again(
     record = stored.record
     origin = {RETRY_TOPIC: record.topic, ORIGIN_MESSAGE_ID: record.message_id}
     added = {name: text for name, text in origin.items() if name not in record.properties}
-    queues = naming.DLQ_QUEUES
+    queues, level = naming.DLQ_QUEUES, 0
     if not is_dead:
         queues = group.retry_queue_nums
-        added[DELAY] = str(header.delay_level or _FIRST_LEVEL + record.reconsume_times)
+        level = header.delay_level or _FIRST_LEVEL + record.reconsume_times
+    added[DELAY] = str(level)
     data = edit(stored.properties, (DELAY,), added)
     message = message_of(record, topic, any_queue(queues), data, record.sys_flag)
     return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))

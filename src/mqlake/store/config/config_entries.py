@@ -38,6 +38,15 @@ class ConfigEntries(Generic[C, E]):
         """How often the table was changed, and when last."""
         return self._file.version
 
+    @property
+    def changes(self) -> int:
+        """Count the changes since the start."""
+        return self._file.changes
+
+    def is_kept(self, changes: int) -> bool:
+        """Whether the first changes, so many of them, are on the disk."""
+        return self._file.written >= changes
+
     def get(self, name: str) -> E | None:
         """Return an entry, None where there is none of this name."""
         return self._entries.get(name)

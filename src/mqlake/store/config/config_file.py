@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Generic, Protocol, Self, TypeVar, cast
 
 import msgspec
@@ -45,7 +46,8 @@ class ConfigFile(Generic[C]):
         known: what the file held when it was loaded; defaults if it did not exist.
         fields: all members of its object, also those that `known` has no place for.
         version: counts the changes of the table.
-        failure: why the last attempt to write it failed; None after one that did not.
+        changes: how often it has changed since it was loaded.
+        written: so many of the changes are on the disk.
 
     Args:
         found: what was loaded, and whether the file itself was good; None if there is no file.
@@ -64,7 +66,8 @@ class ConfigFile(Generic[C]):
         is_counted = self.known.data_version != DataVersion()
         now = clock.milliseconds()
         self.version = self.known.data_version if is_counted else DataVersion(timestamp=now)
-        self._changes = self._written = 0
+        self.changes = self.written = 0
+        self._writing, self._on_disk = Lock(), 0
 
     @classmethod
     def load(cls, directory: OwnedDirectory, kind: type[C], clock: Clock) -> Self:
@@ -78,11 +81,11 @@ class ConfigFile(Generic[C]):
     @property
     def changed(self) -> bool:
         """Whether the file lacks something."""
-        return self._changes != self._written
+        return self.changes != self.written
 
     def change(self) -> None:
         """Note that the file lacks something."""
-        self._changes += 1
+        self.changes += 1
 
     def next_version(self) -> None:
         """Count a change, and note that the file lacks it."""
@@ -96,7 +99,7 @@ class ConfigFile(Generic[C]):
             tables: returns members that replace those of the file, under the file's names. It is
                 called in the thread that writes: what it works on must not change any more.
         """
-        changes = self._changes
+        changes = self.changes
         version = msgspec.to_builtins(self.version)
         # A file that could not be loaded must not take the place of the backup that could.
         backup = self._path + BACKUP if self._has_good_file else None
@@ -107,37 +110,43 @@ class ConfigFile(Generic[C]):
             fields = {**fields, **tables(), "dataVersion": version}
             return fastjson.dumps(dict(sorted(fields.items()))).encode("utf-8", "replace")
 
-        def done(failure: DiskError | None) -> None:
-            if failure is None:
-                self.fields = fields
-                self._has_good_file, self._written = True, changes
+        def replace() -> None:
+            with self._writing:
+                if self._on_disk <= changes:  # else something newer is there by now
+                    self._replace(encode(), backup)
+                    self._on_disk = changes
 
-        return ConfigWrite(self._directory, self._path, encode, backup, done)
+        def done(failure: DiskError | None) -> None:
+            if failure is None and self.written <= changes:
+                self.fields = fields
+                self._has_good_file, self.written = True, changes
+
+        return ConfigWrite(replace, done)
+
+    def _replace(self, content: bytes, backup: str | None) -> None:
+        make_directories(self._directory, DIRECTORY)
+        replace_file(self._directory, self._path, content, backup=backup)
 
 
 @dataclass
 class ConfigWrite:
     """The new content of a configuration file, on its way to the disk.
 
-    `encode` returns it; it is called by `run`, and may take long.
+    `replace` encodes and writes it; it is called by `run`, and may take long.
 
     Made in the store's thread; `run` in any thread; `done` in the store's thread again. A disk that
     refuses the file is told by `done`: the table still counts as changed, and the next write tries
     again, on a file of its own.
     """
 
-    directory: OwnedDirectory
-    path: str
-    encode: Callable[[], bytes]
-    backup: str | None
+    replace: Callable[[], None]
     note: Callable[[DiskError | None], None]
     failure: DiskError | None = None
 
     def run(self) -> None:
         """Write it; return once it is on the disk, or was refused."""
         try:
-            make_directories(self.directory, DIRECTORY)
-            replace_file(self.directory, self.path, self.encode(), backup=self.backup)
+            self.replace()
         except DiskError as error:
             self.failure = error
 

@@ -112,6 +112,11 @@ class ConsumerOffsetTable:
         """Return the groups that have offsets of a topic."""
         return set(self._groups_of.get(topic, ()))
 
+    def committed_groups_of(self, topic: str) -> set[str]:
+        """Return the groups that have committed offsets of a topic."""
+        groups = self._groups_of.get(topic, ())
+        return {group for group in groups if _key(topic, group) in self._committed}
+
     def remove(self, group: str, topic: str) -> None:
         """Forget a group's offsets of a topic."""
         key = _key(topic, group)

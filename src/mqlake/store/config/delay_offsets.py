@@ -25,6 +25,10 @@ class DelayOffsetTable:
         """How often the table was changed, and when last."""
         return self._file.version
 
+    def items(self) -> list[tuple[int, int]]:
+        """Return the levels that have an offset, with it; ascending."""
+        return sorted(self._offsets.items())
+
     def get(self, level: int) -> int | None:
         """Return the queue offset of the first message not delivered, None before the first."""
         return self._offsets.get(level)

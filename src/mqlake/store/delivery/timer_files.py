@@ -14,7 +14,7 @@ from mqlake.formats import timer_checkpoint, timer_log
 from mqlake.formats.file_name import segment_name
 from mqlake.formats.timer_checkpoint import TimerCheckpoint, TimerPosition
 from mqlake.formats.timer_log import TimerUnit
-from mqlake.storage.durable import create_file, make_directories
+from mqlake.storage.durable import create_file, make_directories, replace_file
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.config.config_file import ConfigWrite
@@ -90,12 +90,16 @@ class TimerFiles:
         )
         data = timer_checkpoint.encode(fields, position)
 
+        def replace() -> None:
+            make_directories(self._directory, DIRECTORY)
+            replace_file(self._directory, _CHECKPOINT, data)
+
         def note(failure: DiskError | None) -> None:
             # What was refused costs no message: the next interval tries again.
             if failure is None:
                 self._written, self._fields = position, fields
 
-        return ConfigWrite(self._directory, _CHECKPOINT, lambda: data, None, note)
+        return ConfigWrite(replace, note)
 
     def _take_over(self) -> None:
         """Remove the timer log: from now on it would be wrong. RocketMQ then does without it."""

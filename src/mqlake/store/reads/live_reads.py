@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from mqlake.dispatch.queue_read import wanted
 from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, QueueEntry
 from mqlake.formats.dialect import Dialect
@@ -40,6 +42,7 @@ from mqlake.store.watermarks import Watermarks
 
 _MOST_BYTES = 128 << 20
 _KEPT_READINGS = 4096
+_ENTRY = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,14 @@ class LiveReads(Lookups):
         """Return up to `count` entries of a queue from an offset on; fewer at the end of a file."""
         data = self._queues.entries(check_topic_name(topic), queue_id, start, count)
         return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
+
+    def stored_bytes(self, topic: str, queue_id: int, start: int, end: int) -> int:
+        """Return the bytes of the records between two queue offsets, as the entries say.
+
+        Of what retention removed, nothing counts.
+        """
+        data = self._queues.entries(check_topic_name(topic), queue_id, start, end - start)
+        return int(np.frombuffer(data, _ENTRY)["size"].sum(dtype=np.int64))
 
     def get(
         self,

@@ -1,0 +1,29 @@
+"""Answer changes of topics and groups once they are on the disk (upstream: `ConfigManager`)."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from mqlake.broker.parts import Parts
+from mqlake.errors import StoreError
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.route import Answer
+from mqlake.store.config.config_entries import GroupTable, TopicTable
+
+
+async def once_kept(
+    parts: Parts, table: TopicTable | GroupTable, answer: Answer | Coroutine[Any, Any, Answer]
+) -> Answer:
+    """Return an answer once a table is on the disk with the changes that led to it.
+
+    Raises:
+        RemotingError: the disk refused it.
+    """
+    found = await answer if isinstance(answer, Coroutine) else answer
+    try:
+        await parts.store.keep(table)
+    except StoreError as error:
+        raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+    return found

@@ -1,0 +1,46 @@
+"""Have a change of a table on the disk before somebody is told that it was made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mqlake.errors import StoreError
+from mqlake.store.config.config_entries import ConfigEntries
+from mqlake.store.services import Job
+
+
+class Keeping:
+    """Writes tables for whoever waits for it; several who wait at once share a write.
+
+    Args:
+        run: runs a job in another thread.
+    """
+
+    def __init__(self, run: Callable[[Job], Awaitable[None]]) -> None:
+        self._run = run
+        self._turns: dict[ConfigEntries[Any, Any], asyncio.Lock] = {}
+        self._has_ended = False
+
+    async def kept(self, table: ConfigEntries[Any, Any]) -> None:
+        """Return once a table is on the disk as it is when this is called, or newer.
+
+        Raises:
+            StoreError: the disk refused it, or the store is being closed. The table's service, or
+                the close, tries it again.
+        """
+        changes = table.changes
+        async with self._turns.setdefault(table, asyncio.Lock()):
+            is_wanted = not self._has_ended and not table.is_kept(changes)
+            if is_wanted and (pending := table.write()) is not None:
+                await self._run(pending)
+            if not table.is_kept(changes):
+                raise StoreError("the change is made, and is not on the disk")
+
+    async def end(self) -> None:
+        """Write nothing more; return once what is being written is on the disk."""
+        self._has_ended = True
+        for turn in self._turns.values():
+            async with turn:
+                pass

@@ -1,0 +1,105 @@
+"""Changes that are on the disk before somebody is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mqlake.errors import StoreError
+from mqlake.formats import fastjson
+from mqlake.store.config.config_file import ConfigWrite
+from mqlake.store.config.keeping import Keeping
+from mqlake.store.message_store import MessageStore
+from mqlake.store.services import Job
+from tests.store.config.test_config_store import FullDisk, open_config
+
+
+def names(path: Path) -> set[str]:
+    value = fastjson.loads((path / "config" / "topics.json").read_bytes())
+    assert isinstance(value, dict)
+    return set(value["topicConfigTable"])
+
+
+def test_a_change_is_on_the_disk_when_it_is_kept(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with MessageStore.open(tmp_path) as store:
+            for name in ("A", "B"):
+                store.config.topics.ensure(name, 1)
+                await store.keep(store.config.topics)
+                assert name in names(tmp_path)
+
+    asyncio.run(run())
+
+
+def test_those_who_wait_at_once_share_a_write(tmp_path: Path) -> None:
+    writes: list[Job] = []
+
+    async def write(job: Job) -> None:
+        writes.append(job)
+        await asyncio.to_thread(job.run)
+        job.done()
+
+    async def run() -> None:
+        config, keeping = open_config(tmp_path), Keeping(write)
+
+        async def change(number: int) -> None:
+            config.topics.ensure(f"T{number}", 1)
+            await keeping.kept(config.topics)
+            assert f"T{number}" in names(tmp_path)
+
+        await asyncio.gather(*map(change, range(50)))
+        assert len(names(tmp_path)) == 50
+        assert len(writes) <= 2
+
+    asyncio.run(run())
+
+
+def test_what_the_disk_refuses_is_told_and_tried_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        disk = FullDisk.make(tmp_path)
+        async with MessageStore.open(tmp_path, directory=disk) as store:
+            disk.is_full = True
+            store.config.topics.ensure("A", 1)
+            with pytest.raises(StoreError):
+                await store.keep(store.config.topics)
+            disk.is_full = False
+            await store.keep(store.config.topics)
+            assert "A" in names(tmp_path)
+
+    asyncio.run(run())
+
+
+def test_an_older_write_that_comes_late_replaces_nothing_newer(tmp_path: Path) -> None:
+    config = open_config(tmp_path)
+    writes: list[ConfigWrite] = []
+    for name in ("A", "B"):
+        config.topics.ensure(name, 1)
+        write = config.topics.write()
+        assert write is not None
+        writes.append(write)
+    older, newer = writes
+    for write in (newer, older):
+        write.complete()
+    assert names(tmp_path) == {"A", "B"}
+    assert config.topics.write() is None
+
+
+def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
+    async def run() -> None:
+        config, keeping = open_config(tmp_path), Keeping(_complete)
+        config.topics.ensure("A", 1)
+        await keeping.kept(config.topics)
+        await keeping.end()
+        config.topics.ensure("B", 1)
+        with pytest.raises(StoreError, match="not on the disk"):
+            await keeping.kept(config.topics)
+        assert names(tmp_path) == {"A"}
+
+    asyncio.run(run())
+
+
+async def _complete(job: Job) -> None:
+    job.run()
+    job.done()
