@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -56,6 +56,9 @@ class Observation(NamedTuple):
 class Ledger:
     """What happened to messages. The first word of a body is the label of its message.
 
+    Args:
+        now: returns seconds that never go back.
+
     Attributes:
         acknowledged: labels of messages that a broker acknowledged, with the time of that.
         impossible: labels of messages that must never be consumed.
@@ -65,28 +68,30 @@ class Ledger:
         observations: committed offsets.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self.acknowledged: dict[str, float] = {}
         self.impossible: set[str] = set()
         self.deliveries: list[Delivery] = []
         self.finished: dict[Place, float] = {}
         self.finished_labels: set[str] = set()
+        self.failed_labels: set[str] = set()
         self.failed: dict[str, list[float]] = defaultdict(list)
         self.observations: list[Observation] = []
 
     def acknowledge(self, label: str) -> None:
         """Note that a broker acknowledged a message."""
-        self.acknowledged[label] = time.monotonic()
+        self.acknowledged[label] = self._now()
 
     def deliver(self, message: ReceivedMessage, who: str) -> None:
         """Note that a consumer received a message."""
         self.deliveries.append(
-            Delivery(time.monotonic(), label_of(message), message.message_id, place(message), who)
+            Delivery(self._now(), label_of(message), message.message_id, place(message), who)
         )
 
     def finish(self, message: ReceivedMessage) -> None:
         """Note that a handler is done with a message; call it before the acknowledgement."""
-        self.finished.setdefault(place(message), time.monotonic())
+        self.finished.setdefault(place(message), self._now())
         self.finished_labels.add(label_of(message))
 
     def fail(self, message: ReceivedMessage, *, is_sent_back: bool) -> None:
@@ -95,21 +100,32 @@ class Ledger:
         Args:
             is_sent_back: the copy in the retry topic replaces it, so its offset may be committed.
         """
-        self.failed[message.message_id].append(time.monotonic())
+        self.failed[message.message_id].append(self._now())
+        self.failed_labels.add(label_of(message))
         if is_sent_back:
-            self.finished.setdefault(place(message), time.monotonic())
+            self.finished.setdefault(place(message), self._now())
 
     def observe(self, queue: MessageQueue, offset: int) -> None:
         """Note a committed offset."""
-        self.observations.append(Observation(time.monotonic(), queue, offset))
+        self.observations.append(Observation(self._now(), queue, offset))
 
     @property
     def unconsumed(self) -> set[str]:
         """Return the labels of acknowledged messages that nobody has finished."""
         return self.acknowledged.keys() - self.finished_labels
 
-    def violations(self, stored: Stored) -> list[str]:
-        """Return what is not as it must be, one line each."""
+    @property
+    def unretried(self) -> set[str]:
+        """Return the labels of messages that failed and that nobody has finished since."""
+        return self.failed_labels - self.finished_labels
+
+    def violations(self, stored: Stored, *, is_all_consumed: bool = True) -> list[str]:
+        """Return what is not as it must be, one line each.
+
+        Args:
+            is_all_consumed: whether what no broker acknowledged must be consumed, too, if it is
+                stored.
+        """
         found = [f"{label}: acknowledged and never consumed" for label in sorted(self.unconsumed)]
         found += [
             f"{label}: consumed, though it cannot have been stored"
@@ -119,7 +135,7 @@ class Ledger:
             f"{describe(place(message))}: stored and never consumed"
             for messages in stored.values()
             for message in messages
-            if label_of(message) not in self.finished_labels
+            if is_all_consumed and label_of(message) not in self.finished_labels
         ]
         found += self._passed_offsets(stored)
         return found

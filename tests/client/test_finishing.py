@@ -13,8 +13,9 @@ from mqlake.client.consumer import finishing as finishing_module
 from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
-from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.inbox import Inbox, Source
 from mqlake.client.consumer.ownership import Ownership
+from mqlake.client.consumer.popping import Popping
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
@@ -28,7 +29,7 @@ class Rig:
     """A consumer of one queue, whose broker takes no message back unless it is told to."""
 
     def __init__(self, settings: ConsumerSettings) -> None:
-        self.inbox, self.sent_back = Inbox(), list[tuple[int, int]]()
+        self.inbox, self.sent_back = Inbox[Source](), list[tuple[int, int]]()
         self.held = QueueMessages(
             QUEUE, asyncio.get_running_loop().time, in_order=settings.in_order
         )
@@ -37,7 +38,12 @@ class Rig:
         self.is_broken = False
         calls, ownership = cast("BrokerCalls", self), cast("Ownership", self)
         self.finishing = Finishing(
-            calls, self.inbox, settings, ownership, Statistics(time.monotonic)
+            calls,
+            self.inbox,
+            settings,
+            ownership,
+            cast("Popping", self),
+            Statistics(time.monotonic),
         )
         self.workers = Workers(self.inbox, self.finishing)
 
@@ -46,6 +52,12 @@ class Rig:
 
     def __iter__(self) -> Iterator[QueueMessages]:
         return iter((self.held,))
+
+    async def ack(self, message: ConsumedMessage) -> bool:
+        return False
+
+    async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:
+        return False
 
     async def send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
         if self.is_broken:

@@ -15,7 +15,7 @@ from mqlake.client import Message, MessageQueue, NoRouteError, Sql
 from mqlake.client.bodies import compress, decompress
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
-from mqlake.client.consumer.offsets import LocalOffsets
+from mqlake.client.consumer.local_offsets import LocalOffsets
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.subscriptions import Wanted
 from mqlake.client.message_json import message_from_json, message_to_json
@@ -290,8 +290,11 @@ def test_messages_that_cannot_share_a_batch_do_not() -> None:
     outgoings = Outgoings(lambda: next(keys), lambda: 0, None, 1000)
     messages = [Message(topic="t", body=bytes(100)) for _ in range(5)]
     messages.insert(2, Message(topic="t", body=b"late", delay=5))
-    groups = outgoings.batches(list(enumerate(messages)), 700)
-    assert groups == [[0, 1], [2], [3, 4], [5]]
+    groups = list(outgoings.groups(enumerate(messages), 300, keys))
+    assert [numbers for numbers, _ in groups] == [[0, 1], [2], [3, 4], [5]]
+    assert [outgoing.is_batch for _, outgoing in groups] == [True, False, True, False]
+    assert all(len(numbers) == len(each.message_ids) for numbers, each in groups)
+    assert len({key for _, each in groups for key in each.message_ids}) == 6
     batch = outgoings.batch([messages[0], messages[1]])
     assert [part.body_length for part in decode_batch(batch.body)] == [100, 100]
     with pytest.raises(FormatError, match="it is delayed"):
@@ -319,9 +322,12 @@ def test_messages_wait_for_room_in_their_order() -> None:
         room, order = InFlight(2, 100), list[int]()
 
         async def send(number: int, size: int) -> None:
-            async with room.room_for(size):
+            await room.enter(size)
+            try:
                 order.append(number)
                 await asyncio.sleep(0.01)
+            finally:
+                room.leave(size)
 
         tasks = [asyncio.create_task(send(number, 60)) for number in range(3)]
         tasks.append(asyncio.create_task(send(3, 1000)))
@@ -339,8 +345,11 @@ def test_a_cancelled_sender_leaves_the_count_as_it_was() -> None:
         room, release = InFlight(2, 100), asyncio.Event()
 
         async def hold(size: int) -> None:
-            async with room.room_for(size):
+            await room.enter(size)
+            try:
                 await release.wait()
+            finally:
+                room.leave(size)
 
         tasks = [asyncio.create_task(hold(size)) for size in (60, 60, 10, 10)]
         await asyncio.sleep(0)

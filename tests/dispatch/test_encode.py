@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqlake.dispatch.drafts import FIELDS
@@ -305,6 +305,7 @@ def messages(draw: st.DrawFn) -> Any:
 
 
 @given(st.lists(messages(), max_size=20), st.integers(0, 5000), st.booleans())
+@example(found=[message(tags=False)], room=0, append_crc=False)
 def test_the_twins_agree_on_any_messages(found: list[Any], room: int, append_crc: bool) -> None:
     answers = []
     for name in ("compiled", "reference"):

@@ -69,10 +69,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         Raises:
             FormatError: two ways of delay at once.
         """
-        delays = bool(self.delay_level), self.delay is not None, self.deliver_at is not None
-        if sum(delays) > 1:
-            raise FormatError("a message has one of delay_level, delay and deliver_at")
-        found = dict(self.properties)
+        found = self.properties.copy()
         keys = self.keys if isinstance(self.keys, str) else KEY_SEPARATOR.join(self.keys)
         if keys:
             found[KEYS] = keys
@@ -80,14 +77,22 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
             found[TAGS] = self.tags
         if self.sharding_key is not None:
             found[SHARDING_KEY] = self.sharding_key
-        if self.delay_level:
-            found[DELAY] = str(self.delay_level)
-        if self.delay is not None:
-            found[DELAY_MS] = str(self.delay)
-        if self.deliver_at is not None:
-            found[DELIVER_MS] = str(self.deliver_at)
+        if self.is_delayed:
+            name, value = self._delay_property()
+            found[name] = value
         found[WAIT] = "true" if self.waits_for_store else "false"
         return found
+
+    def _delay_property(self) -> tuple[str, str]:
+        delays = {
+            DELAY: self.delay_level or None,
+            DELAY_MS: self.delay,
+            DELIVER_MS: self.deliver_at,
+        }
+        given = [(name, str(value)) for name, value in delays.items() if value is not None]
+        if len(given) > 1:
+            raise FormatError("a message has one of delay_level, delay and deliver_at")
+        return given[0]
 
 
 class ReceivedMessage(msgspec.Struct, kw_only=True, eq=False):

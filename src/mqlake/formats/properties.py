@@ -14,6 +14,8 @@ NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 KEY_SEPARATOR = " "
 MAX_LENGTH = 0x7FFF
+_EMPTY_NAME = PROPERTY_SEPARATOR + NAME_VALUE_SEPARATOR
+_EMPTY_VALUE = NAME_VALUE_SEPARATOR + PROPERTY_SEPARATOR
 
 KEYS = "KEYS"
 TAGS = "TAGS"
@@ -41,12 +43,11 @@ def decode_properties(data: bytes | memoryview) -> dict[str, str]:
     As in Java: malformed UTF-8 is replaced, a pair without a name or without a value is dropped,
     a value may hold further name separators, and the last of equal names wins.
     """
-    found: dict[str, str] = {}
-    for pair in java_string.decode(data).split(PROPERTY_SEPARATOR):
-        name, _, value = pair.partition(NAME_VALUE_SEPARATOR)
-        if name and value:
-            found[name] = value
-    return found
+    pairs = [
+        pair.partition(NAME_VALUE_SEPARATOR)
+        for pair in java_string.decode(data).split(PROPERTY_SEPARATOR)
+    ]
+    return {name: value for name, _, value in pairs if name and value}
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
@@ -66,18 +67,41 @@ def encode_pairs(properties: Mapping[str, str]) -> bytes:
 
     Raises:
         FormatError: a pair that would not be read back.
+        TypeError: a name or a value that is no text.
     """
+    text = "".join(
+        [
+            name + NAME_VALUE_SEPARATOR + value + PROPERTY_SEPARATOR
+            for name, value in properties.items()
+        ]
+    )
+    if not _is_readable(text, len(properties)):
+        _require_readable(properties)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise FormatError(f"a property is not Unicode text: {error.reason}") from None
+
+
+def _is_readable(text: str, count: int) -> bool:
+    """Whether it is certain that so many pairs can be read back from a text.
+
+    A few searches of the whole text take less time than a look at each pair.
+    """
+    return (
+        text.count(PROPERTY_SEPARATOR) == count
+        and text.count(NAME_VALUE_SEPARATOR) == count
+        and not text.startswith(NAME_VALUE_SEPARATOR)
+        and _EMPTY_NAME not in text
+        and _EMPTY_VALUE not in text
+    )
+
+
+def _require_readable(properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         separated = NAME_VALUE_SEPARATOR in name or PROPERTY_SEPARATOR in name + value
         if not name or not value or separated:
             raise FormatError(f"not a property that can be stored: {name!r} = {value!r}")
-    try:
-        return "".join(
-            f"{name}{NAME_VALUE_SEPARATOR}{value}{PROPERTY_SEPARATOR}"
-            for name, value in properties.items()
-        ).encode()
-    except UnicodeEncodeError as error:
-        raise FormatError(f"a property is not Unicode text: {error.reason}") from None
 
 
 def key_list(properties: Mapping[str, str]) -> list[str]:

@@ -19,21 +19,21 @@ _MAX_SHAPES: Final = 1024
 
 
 class FrameTemplate(Protocol):
-    """The frame of a response, but for its opaque, some of its fields, and its body."""
+    """The frame of a command, but for its opaque, some of its fields, and its body."""
 
     def fill(self, *values: object, body: int = 0) -> bytes:
         """Return a frame up to its body.
 
         Args:
             body: its bytes.
-            values: those of the gaps, in their order, then the opaque. Texts are ASCII, without
-                quotes, backslashes and control characters: they are written as they are.
+            values: those of the gaps, in their order, then the opaque. Texts are written as they
+                are: in a binary header ASCII, in JSON what may stand between quotes.
         """
         ...
 
 
 def frame_template(response: Command, gaps: Mapping[str, str]) -> FrameTemplate:
-    """Return the template that `response`, with gaps in it, is for its kind of header.
+    """Return the template that a response, or a request, is with gaps in it.
 
     Args:
         gaps: further fields: their names, and what their values are made by ("%d", "%s" …).
@@ -47,7 +47,9 @@ class _JsonTemplate:
         marks = {name: f"{_GAP}{number}." for number, name in enumerate(gaps)}
         fields = {**response.fields, **marks}
         sample = msgspec.structs.replace(response, known_fields=fields, opaque=_OPAQUE)
-        text = json_header.encode(sample).decode().replace("%", "%%").replace(str(_OPAQUE), "%d")
+        text = json_header.encode(sample).decode().replace("%", "%%")
+        # Within a text there would be a backslash before the quotes.
+        text = text.replace(f'"opaque":{_OPAQUE}', '"opaque":%d', 1)
         for name, form in gaps.items():
             text = text.replace(msgspec.json.encode(marks[name]).decode(), f'"{form}"')
         self._text = text

@@ -6,15 +6,18 @@ Upstream: `MessageClientIDSetter.createUniqID`.
 from __future__ import annotations
 
 import os
-import secrets
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import count, islice
 
 from mqlake.formats.host import encode_host
 from mqlake.formats.message_id import UniqueKey
 from mqlake.storage.clock import Clock
 
 _PORT_SIZE = 4
+_DIGITS_THAT_CHANGE = 8 + 4
+_OF_ONE_MOMENT = 256
+"""Keys that are made for one reading of the clock."""
 _LONGEST_MONTH = 31
 """Days."""
 
@@ -23,21 +26,33 @@ class UniqueKeys:
     """Makes unique keys."""
 
     def __init__(self, address: str, clock: Clock) -> None:
-        self._ip = encode_host(address)[:-_PORT_SIZE]
-        self._pid = os.getpid() & 0xFFFF
+        ip, pid = encode_host(address)[:-_PORT_SIZE], os.getpid() & 0xFFFF
         # Upstream has the hash code of a class loader here, which differs by process as this does.
-        self._process = secrets.randbits(32)
+        process = int.from_bytes(os.urandom(4))
+        # All keys of a process start alike: only the milliseconds and the counter are formatted.
+        self._start = UniqueKey(ip, pid, process, 0, 0).text()[:-_DIGITS_THAT_CHANGE]
         self._clock = clock
         self._counter = count()
         self._month = self._next_month = 0
 
     def next(self) -> str:
         """Return a key that no other message has."""
+        return f"{self._moment()}{next(self._counter) & 0xFFFF:04X}"
+
+    def many(self) -> Iterator[str]:
+        """Yield keys that no other messages have; to be used at once."""
+        counter = self._counter
+        while True:
+            start = self._moment()
+            for number in islice(counter, _OF_ONE_MOMENT):
+                yield f"{start}{number & 0xFFFF:04X}"
+
+    def _moment(self) -> str:
+        """Return how keys start that are made now."""
         now = self._clock.milliseconds()
         if not self._month <= now < self._next_month:
             self._month, self._next_month = _month_of(now)
-        number = next(self._counter) & 0xFFFF
-        return UniqueKey(self._ip, self._pid, self._process, now - self._month, number).text()
+        return f"{self._start}{now - self._month:08X}"
 
 
 def _month_of(now: int) -> tuple[int, int]:

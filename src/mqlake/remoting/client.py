@@ -40,6 +40,7 @@ class RemotingClient:
         self._dispatcher = Dispatcher(routes, self._limits)
         self._connect_timeout = connect_timeout
         self._peers: dict[str, asyncio.Task[Peer]] = {}
+        self._connected: dict[str, Peer] = {}
         self._shared: Shared | None = None
         self._is_closed = False
 
@@ -109,15 +110,14 @@ class RemotingClient:
 
     def connected(self, address: str) -> Peer | None:
         """Return the connection to "host:port" if it is open now."""
-        task = self._peers.get(address)
-        if task is None or not task.done() or _is_over(task):
-            return None
-        return task.result()
+        peer = self._connected.get(address)
+        return peer if peer is not None and not peer.is_closed else None
 
     async def close(self) -> None:
         """Close all connections, and make no new ones."""
         self._is_closed = True
         tasks, self._peers = list(self._peers.values()), {}
+        self._connected.clear()
         for task in tasks:
             if not task.done():
                 task.cancel()
@@ -141,6 +141,7 @@ class RemotingClient:
             ) from None
         except OSError as error:
             raise ConnectionFailedError(f"{address}: {error.strerror or error}") from None
+        self._connected[address] = peer
         if self._opened is not None:
             self._opened(address)
         return peer

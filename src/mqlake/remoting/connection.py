@@ -39,6 +39,19 @@ _SILENT: Final = 2.0
 """Seconds that a request must have waited before its connection counts as lost."""
 
 
+class Request(Protocol):
+    """A request that writes its own frame."""
+
+    @property
+    def code(self) -> int:
+        """Of `RequestCode`."""
+        ...
+
+    def frame(self, opaque: int) -> bytes:
+        """Return its frame under a number."""
+        ...
+
+
 class Serve(Protocol):
     """What serves that which comes in over a connection."""
 
@@ -155,7 +168,7 @@ class Peer(asyncio.BufferedProtocol):
 
     async def request(
         self,
-        command: Command,
+        command: Command | Request,
         timeout: float,  # noqa: ASYNC109 (the error says how long it was)
     ) -> Command:
         """Send a request and return its response, whatever its code.
@@ -166,14 +179,22 @@ class Peer(asyncio.BufferedProtocol):
         """
         if not self._is_open:
             raise ConnectionFailedError(f"{self.address}: the connection is closed")
-        command.opaque = opaque = self._next_opaque()
-        self.send(command)
-        reason = f"{self.address}: no answer to request {command.code} within {timeout:g} s"
+        opaque = self._next_opaque()
+        if isinstance(command, Command):
+            command.opaque = opaque
+            self.send(command)
+        else:
+            self.send(command.frame(opaque))
+        response = self._awaited.expect(self._shared.loop, opaque, timeout)
         try:
-            return await self._awaited.wait(self._shared.loop, opaque, timeout, reason)
+            return await response
         except RequestTimeoutError:
             self._close_if_silent(timeout)
-            raise
+            raise RequestTimeoutError(
+                f"{self.address}: no answer to request {command.code} within {timeout:g} s"
+            ) from None
+        finally:
+            self._awaited.forget(opaque)
 
     def _close_if_silent(self, seconds: float) -> None:
         """Close a client's connection if nothing came in while a request waited so many seconds.

@@ -27,7 +27,12 @@ from mqlake.client import (
     SimpleConsumer,
     TransactionState,
 )
+from mqlake.client.cluster import Cluster
 from mqlake.client.message import ReceivedMessage
+from mqlake.protocol.bodies.pop import RequestMode
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.strategies import ALL_QUEUES
 
 Case = Callable[[str, str], Coroutine[Any, Any, None]]
 
@@ -415,6 +420,159 @@ async def popped_messages_come_again_until_acknowledged(names: str, word: str) -
         assert not await consumer.receive(wait=12)
 
 
+async def set_mode(names: str, topic: str, group: str, mode: str) -> None:
+    """Do what `mqadmin setConsumeMode` does."""
+    body = encode_body(RequestMode(topic, group, mode))
+    async with Cluster(names) as cluster:
+        for broker in await cluster.brokers_of(topic):
+            code = RequestCode.SET_MESSAGE_REQUEST_MODE
+            await cluster.ask(broker.address, code, body=body)
+
+
+def is_popping(consumer: Consumer) -> bool:
+    """Whether a consumer pops queues."""
+    return any(queue.queue_id == ALL_QUEUES for queue in consumer.queues)
+
+
+async def brokers_say_who_pops_what(names: str, word: str) -> None:
+    group, seen = f"{word}-group", Counter[bytes]()
+    settings = ConsumerSettings(
+        consume_from="first", client_rebalance=False, handover=0.1, rebalance_interval=0.5
+    )
+
+    async def handle(message: ConsumedMessage) -> None:
+        seen[message.body] += 1
+        assert message.topic == word
+        if message.body == b"again" and seen[message.body] == 1:
+            raise ValueError
+
+    async with Producer(names) as producer:
+        await producer.send(Message(topic=word, body=b"pulled"))
+        first = Consumer(names, group, word, settings=settings, instance=f"{word}-1")
+        second = Consumer(names, group, word, settings=settings, instance=f"{word}-2")
+        async with first, second:
+            running = [
+                asyncio.create_task(consumer.run(handle, concurrency=4))
+                for consumer in (first, second)
+            ]
+            await until(lambda: seen[b"pulled"] == 1)
+            assert not is_popping(first)
+            await set_mode(names, word, group, "POP")
+            await until(lambda: is_popping(first) and is_popping(second))
+            wanted = {b"again", *(b"%d" % number for number in range(20))}
+            for body in sorted(wanted):
+                await producer.send(Message(topic=word, body=body))
+            await until(lambda: wanted <= seen.keys())
+            assert all(seen[body] == 1 for body in wanted), seen
+            # What was popped and failed is read by whoever pulls.
+            await set_mode(names, word, group, "PULL")
+            await until(lambda: not is_popping(first) and not is_popping(second))
+            await producer.send(Message(topic=word, body=b"pulled, too"))
+            await until(lambda: seen[b"pulled, too"] > 0 and seen[b"again"] > 1)
+        await asyncio.gather(*running)
+
+
+async def brokers_that_assign_queues_are_asked(names: str, word: str) -> None:
+    settings = ConsumerSettings(consume_from="first", client_rebalance=False, handover=0.1)
+    async with Producer(names) as producer:
+        await producer.send(Message(topic=word, body=b"one"))
+    async with Consumer(names, f"{word}-group", word, settings=settings) as consumer:
+        (message,) = await collect(consumer, 1)
+        assert message.body == b"one"
+
+
+async def namespaces_keep_names_apart(names: str, word: str) -> None:
+    space, group, again = f"{word}-space", f"{word}-group", asyncio.Event()
+    settings = ConsumerSettings(consume_from="first", handover=0.1, max_retries=3)
+    async with Producer(names, group=group, namespace=space) as producer:
+        first = await producer.send(Message(topic=word, body=b"first"))
+        assert first.queue.topic == word
+        assert set(await producer.queues(word)) >= {first.queue}
+        sent = await producer.send(Message(topic=word, body=b"second"), queue=first.queue)
+        assert sent.queue == first.queue
+        await producer.send_many([Message(topic=word, body=b"third")])
+    async with Consumer(names, group, word, settings=settings, namespace=space) as consumer:
+        found = await collect(consumer, 3)
+        assert {message.topic for message in found} == {word}
+        assert {queue.topic for queue in consumer.queues} >= {f"{space}%{word}"}
+
+        async with Producer(names, namespace=space) as producer:
+            await producer.send(Message(topic=word, body=b"again"))
+        times: list[tuple[str, str, int]] = []
+
+        async def handle(message: ConsumedMessage) -> None:
+            times.append((message.topic, message.queue.topic, message.reconsume_times))
+            if len(times) == 1:
+                await message.retry_later(1)
+            else:
+                again.set()
+
+        task = asyncio.create_task(consumer.run(handle))
+        async with asyncio.timeout(_PATIENCE):
+            await again.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert times == [
+        (word, f"{space}%{word}", 0),
+        (word, f"%RETRY%{space}%{group}", 1),
+    ]
+    async with Consumer(names, f"{group}-outside", f"{space}%{word}", settings=FIRST) as outside:
+        assert {message.body for message in await collect(outside, 4)} == {
+            *(b"first", b"second", b"third", b"again")
+        }
+    async with PullConsumer(names, namespace=space) as reader:
+        reader.assign(await reader.queues_of(word))
+        for queue in await reader.queues_of(word):
+            await reader.seek(queue, 0)
+        async with asyncio.timeout(_PATIENCE):
+            while not (messages := await reader.poll()):
+                pass
+        assert {message.topic for message in messages} == {word}
+
+
+async def messages_are_traced(names: str, word: str) -> None:
+    traces, group = f"{word}-traces", f"{word}-group"
+
+    async def check(half: ReceivedMessage) -> TransactionState:
+        return TransactionState.UNKNOWN
+
+    async with Producer(names, group=f"{word}-producers", check=check, trace=traces) as producer:
+        first = await producer.send(Message(topic=word, body=b"1", tags="t", keys=["a", "b"]))
+        transaction = await producer.transaction(Message(topic=word, body=b"2"))
+        await transaction.commit()
+    settings = ConsumerSettings(consume_from="first", handover=0.1, trace=traces)
+    async with Consumer(names, group, word, settings=settings) as consumer:
+        await collect(consumer, 2)
+
+    records: list[list[str]] = []
+    async with Consumer(names, f"{word}-reader", traces, settings=FIRST) as consumer:
+        async with asyncio.timeout(_PATIENCE):
+            while len(records) < 7:
+                message = await consumer.receive()
+                assert message is not None
+                found = [text.split("\x01") for text in message.body.decode().split("\x02")[:-1]]
+                assert {each[2 if each[0] == "SubAfter" else 5] for each in found} <= {
+                    *message.keys
+                }
+                records += found
+                await message.ack()
+    by_kind = Counter(record[0] for record in records)
+    assert by_kind == {"Pub": 2, "EndTransaction": 1, "SubBefore": 2, "SubAfter": 2}
+    (sent,) = (
+        record for record in records if record[:1] + record[5:6] == ["Pub", first.message_id]
+    )
+    assert sent[2:5] + sent[6:8] == ["DefaultRegion", f"{word}-producers", word, "t", "a b"]
+    assert sent[9::3][:2] == ["1", first.offset_message_id]
+    assert sent[-1] == "true"
+    (ended,) = (record for record in records if record[0] == "EndTransaction")
+    assert ended[5] == transaction.result.message_id
+    assert ended[-2:] == ["COMMIT_MESSAGE", "false"]
+    begun = {record[4]: record[5] for record in records if record[0] == "SubBefore"}
+    done = {record[1]: record[2] for record in records if record[0] == "SubAfter"}
+    assert begun == done
+    assert {*begun.values()} == {first.message_id, transaction.result.message_id}
+
+
 CASES: Sequence[Case] = (
     every_field_arrives,
     batches_arrive_in_order,
@@ -435,10 +593,16 @@ CASES: Sequence[Case] = (
     broadcasting_members_seek_backwards,
     a_message_that_is_too_long_is_refused,
     chosen_queues_are_polled,
+    messages_are_traced,
+    namespaces_keep_names_apart,
+    brokers_that_assign_queues_are_asked,
 )
 """What brokers of RocketMQ 4.9 can do, too."""
 
-POP_CASES: Sequence[Case] = (popped_messages_come_again_until_acknowledged,)
+POP_CASES: Sequence[Case] = (
+    popped_messages_come_again_until_acknowledged,
+    brokers_say_who_pops_what,
+)
 
 
 class Outcomes(NamedTuple):

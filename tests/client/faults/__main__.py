@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 from tests.client.faults import page
 from tests.client.faults.run import Outcome, command, run
@@ -23,13 +24,15 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, help="number of seeds, from the first one on")
     parser.add_argument("--seed", type=int, help="the first seed; by default the day's")
+    parser.add_argument("--jobs", type=int, default=4, help="runs side by side: they mostly wait")
     arguments = parser.parse_args()
     first = int(time.time() // DAY) * SPACING if arguments.seed is None else arguments.seed
     runs = arguments.runs or (NIGHTLY if arguments.nightly else 1)
     outcomes: list[Outcome] = []
-    for seed in range(first, first + runs):
-        outcomes.append(run(seed))
-        _tell(outcomes[-1])
+    with ProcessPoolExecutor(min(arguments.jobs, runs)) as pool:
+        for outcome in pool.map(run, range(first, first + runs)):
+            outcomes.append(outcome)
+            _tell(outcome)
     if arguments.nightly:
         page.write(outcomes)
     violations = sum(len(outcome.violations) for outcome in outcomes)

@@ -35,6 +35,7 @@ from mqlake.protocol.headers.offsets import (
 )
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.send import SendBackHeader
+from mqlake.protocol.namespace import Namespace
 
 _TIMEOUT = 5.0
 _LOCK_TIMEOUT = 1.0
@@ -78,10 +79,17 @@ class _LockedQueues(msgspec.Struct):
 
 
 class BrokerCalls:
-    """The requests of one consumer of one group."""
+    """The requests of one consumer of one group.
 
-    def __init__(self, instance: ClientInstance, group: str) -> None:
-        self._instance, self._group = instance, group
+    Args:
+        namespace: that is taken off the topics of messages.
+
+    Attributes:
+        group: the name, as brokers know it.
+    """
+
+    def __init__(self, instance: ClientInstance, group: str, namespace: Namespace) -> None:
+        self._instance, self.group, self._namespace = instance, group, namespace
         self._read_from: dict[MessageQueue, int] = {}
 
     async def pull(self, queue: MessageQueue, header: PullHeader) -> Pulled:
@@ -103,6 +111,9 @@ class BrokerCalls:
         self._read_from[queue] = found.suggest_which_broker_id
         data = answer.body if status is PullStatus.FOUND else b""
         messages = tuple(decode_messages(data, queue.broker_name, ConsumedMessage))
+        if self._namespace.name:
+            for message in messages:
+                message.topic = self._namespace.unwrap(message.topic)
         return Pulled(status, messages, found.next_begin_offset, found.min_offset, found.max_offset)
 
     async def _to_read(self, queue: MessageQueue) -> str:
@@ -129,7 +140,7 @@ class BrokerCalls:
                     answer = await self._ask(
                         address,
                         RequestCode.GET_CONSUMER_LIST_BY_GROUP,
-                        ConsumerGroupHeader(consumer_group=self._group),
+                        ConsumerGroupHeader(consumer_group=self.group),
                     )
                     return decode_answer(ConsumerIds, answer.body).consumer_id_list
                 except MqlakeError as error:
@@ -149,7 +160,7 @@ class BrokerCalls:
             MqlakeError: the broker does not say: that is neither 0 nor nothing.
         """
         header = QueryConsumerOffsetHeader(
-            consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id
+            consumer_group=self.group, topic=queue.topic, queue_id=queue.queue_id
         )
         try:
             answer = await self._ask_master(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
@@ -166,7 +177,7 @@ class BrokerCalls:
             MqlakeError: the request cannot be sent.
         """
         header = UpdateConsumerOffsetHeader(
-            consumer_group=self._group,
+            consumer_group=self.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             commit_offset=offset,
@@ -181,7 +192,7 @@ class BrokerCalls:
             MqlakeError: the broker does not acknowledge it.
         """
         header = UpdateConsumerOffsetHeader(
-            consumer_group=self._group,
+            consumer_group=self.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             commit_offset=offset,
@@ -222,7 +233,7 @@ class BrokerCalls:
         """
         header = SendBackHeader(
             offset=message.physical_offset,
-            group=self._group,
+            group=self.group,
             delay_level=delay_level,
             origin_msg_id=message.message_id,
             origin_topic=message.queue.topic,
@@ -256,7 +267,7 @@ class BrokerCalls:
     def _locks(self, queues: Sequence[MessageQueue]) -> bytes:
         return encode_body(
             LockQueues(
-                consumer_group=self._group,
+                consumer_group=self.group,
                 client_id=self._instance.client_id,
                 mq_set=list(queues),
             )

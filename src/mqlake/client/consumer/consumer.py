@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mqlake.client.closing import Closing
-from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
-from mqlake.client.consumer.inbox import Inbox
-from mqlake.client.consumer.locks import INTERVAL, Locks
-from mqlake.client.consumer.offsets import GroupOffsets, LocalOffsets, home_directory
+from mqlake.client.consumer.locks import INTERVAL
 from mqlake.client.consumer.operator_answers import OperatorAnswers
-from mqlake.client.consumer.ownership import Listener, Ownership, Parts
-from mqlake.client.consumer.pulling import Pulling
+from mqlake.client.consumer.ownership import Listener, Ownership
+from mqlake.client.consumer.parts import make_parts
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
-from mqlake.client.consumer.statistics import Statistics
 from mqlake.client.consumer.subscriptions import ALL, Wanted
 from mqlake.client.consumer.workers import Handler, Workers
 from mqlake.client.errors import ClientError, ClosedError
@@ -30,8 +26,12 @@ from mqlake.protocol.bodies.heartbeat import BROADCASTING, CLUSTERING, PASSIVE, 
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
 from mqlake.protocol.command import Command
+from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault, retry_topic
 from mqlake.storage.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _SOON = 1.0
 _LATE_INTERVAL = 60.0
@@ -59,6 +59,8 @@ class Consumer:
         settings: how it behaves.
         instance: a name that tells the clients of one machine apart.
         unit: upstream's `unitName`.
+        namespace: to which its topics and its group belong. Messages have topics without it, queues
+            those of the cluster.
         on_assigned: called with queues after they have become the consumer's own.
         on_revoked: called with queues before the consumer leaves them. Until it returns, their
             messages can be acknowledged and the group does not rebalance.
@@ -76,9 +78,12 @@ class Consumer:
         settings: ConsumerSettings | None = None,
         instance: str = DEFAULT_INSTANCE,
         unit: str | None = None,
+        namespace: str = "",
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
     ) -> None:
+        self._namespace = Namespace(namespace)
+        group = self._namespace.wrap(group)
         if fault := group_fault(group):
             raise ClientError(fault)
         self.group, self._name_servers = group, name_servers
@@ -86,7 +91,8 @@ class Consumer:
         self._instance_name, self._unit = instance, unit
         self._listeners = on_assigned, on_revoked
         self._version = self._started = now = SystemClock().milliseconds()
-        self._wanted = {topic: Wanted(topic, wish, now) for topic, wish in _wishes(topics).items()}
+        wishes = {self._namespace.wrap(name): wish for name, wish in _wishes(topics).items()}
+        self._wanted = {topic: Wanted(topic, wish, now) for topic, wish in wishes.items()}
         if not self._settings.broadcasting:
             own = retry_topic(group)
             self._wanted[own] = Wanted(own, ALL, now)
@@ -107,9 +113,9 @@ class Consumer:
         Raises:
             ClientError: this process has a consumer of the group under the same instance name.
         """
-        settings, loop = self._settings, asyncio.get_running_loop()
+        settings = self._settings
         self._timers = self._make_timers()
-        home = home_directory() if settings.broadcasting else None
+        home = _home() if settings.broadcasting else None
         instance = share_instance(
             self._name_servers,
             self._instance_name,
@@ -123,21 +129,27 @@ class Consumer:
             await give_back(instance)
             raise
         self._instance = instance
-        calls, self._inbox = BrokerCalls(instance, self.group), Inbox()
-        offsets = (
-            LocalOffsets(instance.client_id, self.group, home)
-            if home is not None
-            else GroupOffsets(calls)
+        self._parts = parts = make_parts(
+            self,
+            self.group,
+            settings,
+            instance,
+            self._namespace,
+            self._wanted,
+            home,
+            self._moved,
         )
-        locks = Locks(calls, loop.time)
-        self._statistics = Statistics(loop.time)
-        pulling = Pulling(
-            self.group, calls, offsets, self._inbox, settings, self, self._statistics, self._moved
-        )
-        self._parts = Parts(instance, settings, calls, offsets, self._inbox, locks, pulling)
         self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
-        self._finishing = Finishing(calls, self._inbox, settings, self._ownership, self._statistics)
-        self._workers = Workers(self._inbox, self._finishing)
+        self._finishing = Finishing(
+            parts.calls,
+            parts.inbox,
+            settings,
+            self._ownership,
+            parts.popping,
+            parts.statistics,
+            parts.trace,
+        )
+        self._workers = Workers(self._parts.inbox, self._finishing)
         try:
             await asyncio.gather(*map(instance.routes.load, self._wanted))
             await instance.heartbeat()
@@ -161,12 +173,14 @@ class Consumer:
         try:
             for timer in self._timers:
                 await timer.stop()
-            self._inbox.close()
+            self._parts.inbox.close()
             await self._workers.close(self._settings.close_timeout, caller)
             for job in self._jobs:
                 job.cancel()
             await asyncio.gather(*self._jobs, return_exceptions=True)
             await self._ownership.close()
+            if self._parts.trace is not None:
+                await self._parts.trace.close()
             await instance.remove(self)
         finally:
             self._instance = None
@@ -180,7 +194,7 @@ class Consumer:
 
     async def _messages(self) -> AsyncIterator[ConsumedMessage]:
         self._require_open()
-        while (taken := await self._inbox.take(1)) is not None:
+        while (taken := await self._parts.inbox.take(1)) is not None:
             yield taken[1][0]
 
     async def receive(
@@ -198,7 +212,7 @@ class Consumer:
         self._require_open()
         try:
             async with asyncio.timeout(timeout):
-                taken = await self._inbox.take(1)
+                taken = await self._parts.inbox.take(1)
         except TimeoutError:
             return None
         return taken[1][0] if taken else None
@@ -206,7 +220,7 @@ class Consumer:
     async def batches(self, most: int = 32) -> AsyncIterator[Sequence[ConsumedMessage]]:
         """Yield messages of one queue at a time, up to so many, each to be finished by itself."""
         self._require_open()
-        while (taken := await self._inbox.take(most)) is not None:
+        while (taken := await self._parts.inbox.take(most)) is not None:
             yield taken[1]
 
     async def run(self, handler: Handler, *, concurrency: int = 20) -> None:
@@ -237,11 +251,11 @@ class Consumer:
 
     def pause(self, topic: str) -> None:
         """Read a topic no further; what was read is still handed over."""
-        self._parts.pulling.paused.add(topic)
+        self._parts.pulling.paused.add(self._namespace.wrap(topic))
 
     def resume(self, topic: str) -> None:
         """Read a topic on."""
-        self._parts.pulling.paused.discard(topic)
+        self._parts.pulling.paused.discard(self._namespace.wrap(topic))
 
     async def commit(self) -> None:
         """Commit the offsets of all queues; return once the brokers have acknowledged them.
@@ -258,9 +272,9 @@ class Consumer:
         Messages that were read of the queue can no longer be acknowledged.
 
         Raises:
-            ClientError: the queue is another consumer's.
+            ClientError: the queue is another consumer's, or is popped.
         """
-        if queue not in self.queues:
+        if self._ownership.get(queue) is None:
             raise ClientError(
                 f"queue {queue.queue_id} of {queue.topic} is not assigned to this consumer"
             )
@@ -295,8 +309,9 @@ class Consumer:
             self._started,
             tuple(self._wanted.values()),
             self._ownership,
-            self._statistics,
+            self._parts.statistics,
             self._workers,
+            self._namespace,
         )
 
     def rebalance_soon(self) -> None:
@@ -340,7 +355,7 @@ class Consumer:
                 wanted.version = self._version
 
     async def _commit(self) -> None:
-        self._statistics.sample()
+        self._parts.statistics.sample()
         await self._ownership.note()
 
     async def _give_up(self) -> None:
@@ -349,7 +364,7 @@ class Consumer:
     async def _renew(self) -> None:
         await self._parts.locks.renew(self._ownership)
         for held in self._ownership:
-            self._inbox.offer(held)
+            self._parts.inbox.offer(held)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
         self._start_job(self._reset({held.queue: offset}))
@@ -371,6 +386,14 @@ class Consumer:
     def _require_open(self) -> None:
         if self._instance is None:
             raise ClosedError("the consumer is closed, or was not started")
+
+
+def _home() -> Path:
+    from mqlake.client.consumer.local_offsets import (
+        home_directory,  # what writes files loads slowly
+    )
+
+    return home_directory()
 
 
 def _wishes(topics: Mapping[str, str] | Sequence[str] | str) -> dict[str, str]:

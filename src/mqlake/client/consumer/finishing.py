@@ -9,12 +9,15 @@ import asyncio
 import logging
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import ConsumedMessage
-from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.inbox import Inbox, Source
 from mqlake.client.consumer.ownership import Ownership
+from mqlake.client.consumer.popping import Popping
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
+from mqlake.client.trace.records import Outcome
 from mqlake.errors import MqlakeError
 
 _LATE_LEVEL = 3
@@ -28,34 +31,44 @@ _log = logging.getLogger(__name__)
 
 
 class Finishing:
-    """Finishes messages, or has them redelivered."""
+    """Finishes messages, or has them redelivered.
+
+    Args:
+        trace: notes what came of each.
+    """
 
     def __init__(
         self,
         calls: BrokerCalls,
-        inbox: Inbox,
+        inbox: Inbox[Source],
         settings: ConsumerSettings,
         ownership: Ownership,
+        popping: Popping,
         statistics: Statistics,
+        trace: ConsumeTrace | None = None,
     ) -> None:
         self._calls, self._inbox, self._settings = calls, inbox, settings
-        self._ownership, self._statistics = ownership, statistics
+        self._ownership, self._popping = ownership, popping
+        self._statistics, self._trace = statistics, trace
         self._loop = asyncio.get_running_loop()
 
     async def ack(self, message: ConsumedMessage) -> bool:
         """Finish a message; return whether that counts."""
         held = self._held_out(message)
         if held is None:
-            return False
-        self._statistics.finished(message.queue.topic, held.finish(message))
-        self._inbox.offer(held)
+            return await self._popping.ack(message)
+        self._note(message, Outcome.SUCCESS)
+        self._statistics.finished(held.queue.topic, held.finish(message))
+        if self._settings.in_order:
+            self._inbox.offer(held)  # the next ones waited for this one
         return True
 
     async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:
         """Have a message redelivered; return whether that counts."""
         held, settings = self._held_out(message), self._settings
         if held is None:
-            return False
+            return await self._popping.retry_later(message, delay_level)
+        self._note(message, Outcome.FAILED)
         self._statistics.failed(message.queue.topic)
         may_wait = delay_level >= 0 and message.reconsume_times < settings.retries
         if settings.in_order and may_wait:
@@ -86,7 +99,12 @@ class Finishing:
                 message.message_id,
                 self._settings.handling_timeout,
             )
+            self._note(message, Outcome.TOO_LATE)
         await asyncio.gather(*(self.retry_later(message, _LATE_LEVEL) for message in late))
+
+    def _note(self, message: ConsumedMessage, outcome: Outcome) -> None:
+        if self._trace is not None:
+            self._trace.handled(message, outcome)
 
     def _held_out(self, message: ConsumedMessage) -> QueueMessages | None:
         held = self._ownership.get(message.queue)

@@ -5,17 +5,39 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
 
+from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import ConsumedMessage
-from mqlake.client.consumer.queue_messages import QueueMessages
 
 
-class Inbox:
-    """Hands over messages, queue after queue, so that no queue starves another."""
+class Source(Protocol):
+    """The messages of one queue."""
 
-    def __init__(self) -> None:
-        self._queues: deque[QueueMessages] = deque()
-        self._queued: set[QueueMessages] = set()
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to hand over now."""
+        ...
+
+    def take(self, most: int) -> Sequence[ConsumedMessage]:
+        """Hand over the next messages, if some are ready."""
+        ...
+
+
+S = TypeVar("S", bound=Source)
+
+
+class Inbox(Generic[S]):
+    """Hands over messages, queue after queue, so that no queue starves another.
+
+    Args:
+        trace: notes what was handed over.
+    """
+
+    def __init__(self, trace: ConsumeTrace | None = None) -> None:
+        self._trace = trace
+        self._queues: deque[S] = deque()
+        self._queued: set[S] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
 
@@ -24,22 +46,23 @@ class Inbox:
         """Whether nothing is handed over any more."""
         return self._is_closed
 
-    def offer(self, held: QueueMessages) -> None:
+    def offer(self, held: S) -> None:
         """Say that a queue may have something to hand over."""
-        if held.is_ready and held not in self._queued and not self._is_closed:
+        if held not in self._queued and held.is_ready and not self._is_closed:
             self._queues.append(held)
             self._queued.add(held)
             self._wake()
 
-    async def take(self, most: int) -> tuple[QueueMessages, Sequence[ConsumedMessage]] | None:
+    async def take(self, most: int) -> tuple[S, Sequence[ConsumedMessage]] | None:
         """Return the next messages of one queue; wait for some. None once it is closed."""
         while not self._is_closed:
             while self._queues:
-                held = self._queues.popleft()
-                self._queued.discard(held)
+                held = self._queues[0]
                 messages = held.take(most)
-                self.offer(held)
+                self._turn(held)
                 if messages:
+                    if self._trace is not None:
+                        self._trace.handed_over(messages)
                     return held, messages
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -58,6 +81,15 @@ class Inbox:
         self._queued.clear()
         while self._waiting:
             self._wake()
+
+    def _turn(self, held: S) -> None:
+        """Put the first queue behind the others, or away if it has nothing more to hand over."""
+        if held.is_ready:
+            self._queues.rotate(-1)
+            self._wake()
+        else:
+            self._queues.popleft()
+            self._queued.discard(held)
 
     def _wake(self) -> None:
         while self._waiting:

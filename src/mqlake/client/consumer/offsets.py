@@ -1,33 +1,20 @@
 """The offsets of a consumer.
 
-Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`.
+Upstream: `RemoteBrokerOffsetStore`; `local_offsets` has `LocalFileOffsetStore`.
 """
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Protocol
 
 from mqlake.client.consumer.broker_calls import BrokerCalls
-from mqlake.client.errors import ClientError
-from mqlake.errors import DiskError, FormatError, MqlakeError
+from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
-from mqlake.protocol.bodies.queue_tables import (
-    encode_queue,
-    encode_with_table,
-    join_queues,
-    read_object,
-    read_queue_table,
-)
-from mqlake.storage.durable import replace_file
-from mqlake.storage.local_owned import LocalOwnedDirectory
 
 _log = logging.getLogger(__name__)
 
-_LOCAL = Path(".rocketmq_offsets")
-_FILE = "offsets.json"
-_BACKUP = "offsets.json.bak"
+_SETTLE_TRIES = 3
 
 
 class Offsets(Protocol):
@@ -51,6 +38,10 @@ class Offsets(Protocol):
         Raises:
             MqlakeError: it is not stored.
         """
+        ...
+
+    async def settle(self, queue: MessageQueue, offset: int) -> None:
+        """Store the offset of a queue that is not read any more, as `commit` does."""
         ...
 
     def flush(self) -> None:
@@ -82,6 +73,15 @@ class GroupOffsets:
         self._noted.pop(queue, None)
         await self._calls.commit_offset(queue, offset)
 
+    async def settle(self, queue: MessageQueue, offset: int) -> None:
+        # RocketMQ serves the requests of a connection side by side. The last pull, which commits
+        # the offset of its time, may come after the commit.
+        for _ in range(_SETTLE_TRIES):
+            await self.commit(queue, offset)
+            if await self._calls.offset_of_group(queue) == offset:
+                return
+        _log.warning("%s: somebody else commits offsets of the group", queue)
+
     def flush(self) -> None:
         """Do nothing: the brokers have everything."""
 
@@ -98,81 +98,8 @@ class NoOffsets:
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         """Do nothing."""
 
-    def flush(self) -> None:
+    async def settle(self, queue: MessageQueue, offset: int) -> None:
         """Do nothing."""
 
-
-def home_directory() -> Path:
-    """Return the user's home directory.
-
-    Raises:
-        ClientError: there is none, as in a container with an unknown user and no HOME.
-    """
-    try:
-        return Path.home()
-    except RuntimeError:
-        raise ClientError(
-            "a broadcasting consumer keeps its offsets in the home directory, and there is none:"
-            " set HOME"
-        ) from None
-
-
-class LocalOffsets:
-    """Offsets of a broadcasting consumer, in a file that Java clients also read and write.
-
-    Args:
-        home: the directory that contains `.rocketmq_offsets`.
-    """
-
-    def __init__(self, client_id: str, group: str, home: Path) -> None:
-        self._path = home / _LOCAL / client_id / group
-        self._offsets: dict[MessageQueue, int] | None = None
-        self._is_changed = False
-
-    async def read(self, queue: MessageQueue) -> int | None:
-        return self._table().get(queue)
-
-    async def note(self, queue: MessageQueue, offset: int) -> None:
-        self._set(queue, offset)
-
-    async def commit(self, queue: MessageQueue, offset: int) -> None:
-        self._set(queue, offset)
-        self._write()
-
     def flush(self) -> None:
-        """Write the file if offsets have changed. A failure is logged."""
-        try:
-            self._write()
-        except DiskError as error:
-            _log.warning("offsets are not stored yet: %s", error)
-
-    def _set(self, queue: MessageQueue, offset: int) -> None:
-        table = self._table()
-        self._is_changed |= table.get(queue) != offset
-        table[queue] = offset
-
-    def _write(self) -> None:
-        if not self._is_changed:
-            return
-        entries = join_queues(
-            encode_queue(queue, offset) for queue, offset in self._table().items()
-        )
-        directory = LocalOwnedDirectory.make(self._path)
-        data = encode_with_table({"offsetTable": entries})
-        replace_file(directory, _FILE, data, backup=_BACKUP)
-        self._is_changed = False
-
-    def _table(self) -> dict[MessageQueue, int]:
-        if self._offsets is None:
-            self._offsets = self._load(_FILE) or self._load(_BACKUP) or {}
-        return self._offsets
-
-    def _load(self, name: str) -> dict[MessageQueue, int] | None:
-        path = self._path / name
-        try:
-            return read_queue_table(read_object(path.read_bytes()).get("offsetTable") or {}, int)
-        except FileNotFoundError:
-            return None
-        except (OSError, FormatError) as error:
-            _log.warning("%s cannot be read: %s", path, error)
-            return None
+        """Do nothing."""

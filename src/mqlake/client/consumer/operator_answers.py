@@ -24,6 +24,7 @@ from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.command import VERSION_NAME, Command
 from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.namespace import Namespace
 from mqlake.storage.clock import SystemClock
 
 _MIB = 1 << 20
@@ -45,6 +46,7 @@ class OperatorAnswers:
     queues: Iterable[QueueMessages]
     statistics: Statistics
     workers: Workers
+    namespace: Namespace
 
     def running_info(self, *, with_stacks: bool) -> bytes:
         """Return the answer to GET_CONSUMER_RUNNING_INFO.
@@ -85,6 +87,7 @@ class OperatorAnswers:
         message = next(decode_messages(command.body, broker_name, ConsumedMessage), None)
         if message is None:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "the request has no message")
+        message.topic = self.namespace.unwrap(message.topic)
         in_order = self.settings.in_order
         return encode_body(await self.workers.handle_directly(message, in_order=in_order))
 

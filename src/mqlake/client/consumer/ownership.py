@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
-from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
-from mqlake.client.consumer.inbox import Inbox
-from mqlake.client.consumer.locks import FOREVER, LIFE, Locks
-from mqlake.client.consumer.offsets import Offsets
-from mqlake.client.consumer.pulling import Pulling, log_failure
+from mqlake.client.consumer.locks import FOREVER, LIFE
+from mqlake.client.consumer.parts import Parts
+from mqlake.client.consumer.pulling import log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.rebalance import Share, share_of
-from mqlake.client.consumer.settings import ConsumerSettings
-from mqlake.client.consumer.subscriptions import Wanted
-from mqlake.client.instance import ClientInstance
+from mqlake.client.consumer.subscriptions import ALL, Wanted
 from mqlake.errors import MqlakeError
+from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.retry_topics import retry_topic as pop_retry_topic
 
 _LATE = 120.0
 """Seconds after which a queue that is not read is begun anew."""
@@ -37,24 +34,11 @@ Listener = Callable[[set[MessageQueue]], Awaitable[object]]
 _log = logging.getLogger(__name__)
 
 
-@dataclass
-class Parts:
-    """What a consumer is made of."""
-
-    instance: ClientInstance
-    settings: ConsumerSettings
-    calls: BrokerCalls
-    offsets: Offsets
-    inbox: Inbox
-    locks: Locks
-    pulling: Pulling
-
-
 class Ownership:
     """Takes and leaves queues as the group's members come and go.
 
     Args:
-        wanted: the subscription of each topic.
+        wanted: the subscription of each topic; topics of retries may be added.
         on_assigned: called with queues that have become the consumer's own.
         on_revoked: called with queues that it is about to leave.
     """
@@ -62,7 +46,7 @@ class Ownership:
     def __init__(
         self,
         parts: Parts,
-        wanted: Mapping[str, Wanted],
+        wanted: dict[str, Wanted],
         on_assigned: Listener | None,
         on_revoked: Listener | None,
     ) -> None:
@@ -84,8 +68,8 @@ class Ownership:
 
     @property
     def queues(self) -> frozenset[MessageQueue]:
-        """Return the queues that are the consumer's own."""
-        return frozenset(self._held)
+        """Return the queues that are the consumer's own, or that it pops."""
+        return self._parts.popping.queues.union(self._held)
 
     async def rebalance(self) -> bool:
         """Take the queues that are the consumer's share, and leave the others.
@@ -94,15 +78,23 @@ class Ownership:
             Whether that is complete; if not, it must be repeated soon.
         """
         shares = await self._shares()
+        self._want_what_was_popped(shares)
         keeps = frozenset[MessageQueue]().union(*(share.queues for share in shares.values()))
+        pops = frozenset[MessageQueue]().union(*(share.popped for share in shares.values()))
         unknown = self._wanted.keys() - shares.keys()
         leaves = {
             queue for queue in self._held if queue not in keeps and queue.topic not in unknown
         }
-        await self._announce_revoked(leaves)
+        popped = self._parts.popping.queues
+        pops |= {queue for queue in popped if queue.topic in unknown}
+        await self._announce_revoked(leaves | (popped - pops))
         async with self._changing:
+            await self._parts.popping.keep(pops)
             self._stay(keeps)
-            is_done = await self._leave((leaves & self._held.keys()) | self._late())
+            late = self._late()
+            is_done = await self._leave(
+                [queue for queue in self._held if queue in leaves or queue in late]
+            )
             for share in shares.values():
                 is_done &= await self._take(share)
         await self._announce_assigned()
@@ -124,7 +116,7 @@ class Ownership:
                 await self._stop_reading(queue)
                 self._held[queue].restart(offset, handled)
             try:
-                await asyncio.gather(*(self._commit_or_warn(self._held[queue]) for queue in mine))
+                await asyncio.gather(*(self._settle(self._held[queue]) for queue in mine))
             finally:
                 for queue in mine:
                     self._read(self._held[queue], 0.0)
@@ -133,18 +125,20 @@ class Ownership:
         """Return the consumer's share of each topic whose queues and members are known."""
         parts, topics = self._parts, list(self._wanted)
         found = await asyncio.gather(
-            *(
-                share_of(
-                    topic,
-                    parts.instance.client_id,
-                    parts.instance.routes,
-                    parts.calls,
-                    parts.settings,
-                )
-                for topic in topics
-            )
+            *(share_of(topic, parts.instance, parts.calls, parts.settings) for topic in topics)
         )
         return {topic: share for topic, share in zip(topics, found, strict=True) if share}
+
+    def _want_what_was_popped(self, shares: Mapping[str, Share]) -> None:
+        """Subscribe to what was popped and not acknowledged, of topics that are pulled now.
+
+        Upstream: `RebalanceImpl.updateMessageQueueAssignment`.
+        """
+        for topic, share in shares.items():
+            is_retried = topic.startswith(RETRY_PREFIX)
+            if share.is_assigned and share.queues and not share.popped and not is_retried:
+                name = pop_retry_topic(topic, self._parts.calls.group, is_v2=False)
+                self._wanted.setdefault(name, Wanted(name, ALL, self._wanted[topic].version))
 
     async def note(self) -> None:
         """Tell brokers the offsets of all queues, without waiting for their answers."""
@@ -170,18 +164,20 @@ class Ownership:
         if (offset := held.committed_offset) is not None:
             await self._parts.offsets.commit(held.queue, offset)
 
-    async def _commit_or_warn(self, held: QueueMessages) -> None:
+    async def _settle(self, held: QueueMessages) -> None:
         try:
-            await self._commit(held)
+            if (offset := held.committed_offset) is not None:
+                await self._parts.offsets.settle(held.queue, offset)
         except MqlakeError as error:
             _log.warning("the offset of %s is not committed: %s", held.queue, error)
 
     async def close(self) -> None:
         """Commit the offsets of all queues, and leave them."""
-        await self._announce_revoked(self._held.keys())
+        await self._announce_revoked(self.queues)
         async with self._changing:
+            await self._parts.popping.close()
             await asyncio.gather(*map(self._stop_reading, list(self._readers)))
-            await asyncio.gather(*map(self._commit_or_warn, self))
+            await asyncio.gather(*map(self._settle, self))
             if self._parts.settings.takes_locks:
                 await self._parts.locks.let_go(self._held)
             for held in self:
@@ -190,7 +186,7 @@ class Ownership:
 
     def _stay(self, queues: Collection[MessageQueue]) -> None:
         """Continue to hand over queues that were to be left, but are the consumer's own again."""
-        for queue in self._leaving_since.keys() & queues:
+        for queue in [queue for queue in self._leaving_since if queue in queues]:
             del self._leaving_since[queue]
             if (held := self._held.get(queue)) is not None:
                 held.suspended_until = 0.0
@@ -221,8 +217,8 @@ class Ownership:
         self._readers[held.queue] = task = self._loop.create_task(reading)
         task.add_done_callback(log_failure)
 
-    async def _leave(self, queues: Iterable[MessageQueue]) -> bool:
-        return all(await asyncio.gather(*map(self._leave_one, list(queues))))
+    async def _leave(self, queues: Sequence[MessageQueue]) -> bool:
+        return all(await asyncio.gather(*map(self._leave_one, queues)))
 
     async def _leave_one(self, queue: MessageQueue) -> bool:
         held, parts = self._held[queue], self._parts
@@ -230,7 +226,7 @@ class Ownership:
             return False
         self._leaving_since.pop(queue, None)
         await self._stop_reading(queue)
-        await self._commit_or_warn(held)
+        await self._settle(held)
         held.drop()
         self._held.pop(queue, None)
         if parts.settings.takes_locks:
@@ -261,7 +257,7 @@ class Ownership:
         self._announced -= revoked
 
     async def _announce_assigned(self) -> None:
-        assigned = self._held.keys() - self._leaving_since.keys() - self._announced
+        assigned = set(self.queues - self._leaving_since.keys() - self._announced)
         self._announced |= assigned
         await _call(self._on_assigned, assigned)
 

@@ -21,6 +21,7 @@ from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import ReceivedMessage
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
 from mqlake.storage.clock import SystemClock
 
@@ -41,6 +42,7 @@ class PullConsumer:
         group: whose offsets are read and committed; None for a reader without a group.
         settings: `consume_from`, and how much is read ahead.
         instance: a name that tells the clients of one machine apart.
+        namespace: to which its topics and its group belong, as for `Consumer`.
 
     Raises:
         ClientError: the name of the group cannot be used.
@@ -53,7 +55,10 @@ class PullConsumer:
         *,
         settings: ConsumerSettings | None = None,
         instance: str = DEFAULT_INSTANCE,
+        namespace: str = "",
     ) -> None:
+        self._namespace = Namespace(namespace)
+        group = None if group is None else self._namespace.wrap(group)
         if group is not None and (fault := group_fault(group)):
             raise ClientError(fault)
         self.group, self._name_servers = group, name_servers
@@ -73,15 +78,15 @@ class PullConsumer:
     def start(self) -> None:
         """Be ready to read; `async with` does it."""
         instance = share_instance(self._name_servers, self._instance_name, None)
-        self._instance, self._inbox = instance, Inbox()
+        self._instance, self._inbox = instance, Inbox[QueueMessages]()
         group = self.group or _NOBODY
-        self._calls = BrokerCalls(instance, group)
+        self._calls = BrokerCalls(instance, group, self._namespace)
         self._offsets: Offsets = GroupOffsets(self._calls) if self.group else NoOffsets()
         self._pulling = Pulling(
             group,
             self._calls,
             self._offsets,
-            self._inbox,
+            self._inbox.offer,
             self._settings,
             self,
             Statistics(asyncio.get_running_loop().time),
@@ -110,7 +115,7 @@ class PullConsumer:
         Raises:
             NoRouteError: nobody knows the topic.
         """
-        return (await self._require_open().routes.of(topic)).read_queues
+        return (await self._require_open().routes.of(self._namespace.wrap(topic))).read_queues
 
     def assign(self, queues: Iterable[MessageQueue], selection: str = ALL) -> None:
         """Read these queues from now on, and no others.
@@ -121,8 +126,8 @@ class PullConsumer:
         Args:
             selection: an expression of tags, or `Sql`.
         """
-        wished = set(queues)
-        for queue in self._held.keys() - wished:
+        wished = dict.fromkeys(queues)
+        for queue in [queue for queue in self._held if queue not in wished]:
             self._drop(queue)
         version = SystemClock().milliseconds()
         for queue in wished:

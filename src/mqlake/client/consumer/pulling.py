@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from mqlake.client.consumer.broker_calls import BrokerCalls, Pulled, PullStatus
 from mqlake.client.consumer.consumed import Finisher
-from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.offsets import Offsets
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
@@ -37,6 +36,7 @@ class Pulling:
     """Reads queues into what is held of them.
 
     Args:
+        offer: called with what may have something to hand over.
         moved: called if the offset to read from does not exist, with the one to read from instead.
             The queue is then no longer read.
         states_subscription: whether each pull says what is wanted, since brokers do not know.
@@ -50,7 +50,7 @@ class Pulling:
         group: str,
         calls: BrokerCalls,
         offsets: Offsets,
-        inbox: Inbox,
+        offer: Callable[[QueueMessages], None],
         settings: ConsumerSettings,
         finisher: Finisher,
         statistics: Statistics,
@@ -59,7 +59,7 @@ class Pulling:
         states_subscription: bool = False,
     ) -> None:
         self._group, self._calls, self._offsets = group, calls, offsets
-        self._inbox, self._settings, self._finisher = inbox, settings, finisher
+        self._offer, self._settings, self._finisher = offer, settings, finisher
         self._statistics = statistics
         self._moved, self._states_subscription = moved, states_subscription
         self._loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ class Pulling:
                 if held.next_offset is None:
                     held.next_offset = await self._start(held.queue)
                 if wait := self._must_wait(held):
-                    await asyncio.sleep(wait)
+                    await (held.shrunk(wait) if len(held) else asyncio.sleep(wait))
                     continue
                 asked, before = self._loop.time(), held.next_offset
                 pulled = await self._calls.pull(held.queue, self._header(held, wanted))
@@ -116,7 +116,7 @@ class Pulling:
         for message in messages:
             message.finisher, message.queue = self._finisher, held.queue
         held.add(messages, pulled.next_offset)
-        self._inbox.offer(held)
+        self._offer(held)
 
     def _must_wait(self, held: QueueMessages) -> float:
         """Return seconds until the queue may be read on, 0 for now."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 
 from msgspec import structs
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.protocol.bodies.message_queue import MessageQueue
+
+_queue_offset = attrgetter("queue_offset")
 
 
 class QueueMessages:
@@ -45,6 +49,8 @@ class QueueMessages:
         self._out: dict[int, float] = {}
         self._parked: set[int] = set()
         self._left_behind: set[ConsumedMessage] = set()
+        self._shrinking: asyncio.Future[None] | None = None
+        self._small = 0
 
     def __len__(self) -> int:
         return len(self._unfinished)
@@ -107,9 +113,11 @@ class QueueMessages:
         """Hand over the next messages, if some are ready."""
         if not self.is_ready:
             return ()
-        taken = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+        ready = self._ready
+        taken = [ready.popleft() for _ in range(min(most, len(ready)))]
         self.last_taken = now = self._now()
-        self._out.update((message.queue_offset, now) for message in taken)
+        for message in taken:
+            self._out[message.queue_offset] = now
         return taken
 
     def is_out(self, message: ConsumedMessage) -> bool:
@@ -138,11 +146,12 @@ class QueueMessages:
             For how many seconds it was out.
         """
         del self._unfinished[message.queue_offset]
-        now = self._now()
-        seconds = now - self._out.get(message.queue_offset, now)
-        self._forget_delivery(message)
+        since = self._out.pop(message.queue_offset, None)
+        self._parked.discard(message.queue_offset)
         self.bytes -= len(message.body)
-        return seconds
+        if self._shrinking is not None:
+            self._note_size()
+        return 0.0 if since is None else self._now() - since
 
     def give_back(self, message: ConsumedMessage, reconsume_times: int) -> None:
         """Deliver a message that is out or parked again, as a new object.
@@ -153,6 +162,26 @@ class QueueMessages:
         again = structs.replace(message, reconsume_times=reconsume_times)
         self._unfinished[message.queue_offset] = again
         insort(self._ready, again, key=_queue_offset)
+
+    async def shrunk(self, seconds: float) -> None:
+        """Wait until half of what is held now is finished, but no longer than some seconds."""
+        loop = asyncio.get_running_loop()
+        self._small = len(self) // 2
+        self._shrinking = loop.create_future()
+        timer = loop.call_later(seconds, self._end_shrinking)
+        try:
+            await self._shrinking
+        finally:
+            timer.cancel()
+            self._shrinking = None
+
+    def _note_size(self) -> None:
+        if len(self) <= self._small:
+            self._end_shrinking()
+
+    def _end_shrinking(self) -> None:
+        if self._shrinking is not None and not self._shrinking.done():
+            self._shrinking.set_result(None)
 
     def _forget_delivery(self, message: ConsumedMessage) -> None:
         self._out.pop(message.queue_offset, None)
@@ -197,7 +226,3 @@ class QueueMessages:
         for each in (self._ready, self._unfinished, self._out, self._parked):
             each.clear()
         self.bytes = 0
-
-
-def _queue_offset(message: ConsumedMessage) -> int:
-    return message.queue_offset

@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from mqlake.protocol.strategies import Strategy, averagely
+from mqlake.client.errors import ClientError
+from mqlake.protocol.strategies import STRATEGIES, Strategy, averagely
 
 ConsumeFrom = Literal["last", "first"] | int
 """Where a group begins in a queue of which it has no offset: behind its last message, at its first
@@ -24,6 +25,11 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
         broadcasting: each consumer of the group gets every message, and keeps its own offsets.
         consume_from: where the group begins.
         strategy: how consumers of the group share the queues; the same for all of them.
+        client_rebalance: whether the members work out themselves who reads which queue. If not, the
+            brokers of RocketMQ 5 say so, and also whether a queue is popped (`mqadmin
+            setConsumeMode`); the same for all members. In order and broadcasting, and with older
+            brokers, it stays with the members.
+        pop_invisible: seconds that a popped message is this consumer's.
         max_retries: how often a message comes again before it is dead; -1 for 16, or, in order,
             for ever.
         pull_size, pull_bytes: messages and bytes of one pull at most.
@@ -35,6 +41,7 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
         rebalance_interval, commit_interval: seconds.
         handling_timeout: seconds for which a message may be out before it comes again through the
             retry topic, so that it does not hold up the group's offset; not in order.
+        trace: whether each message is noted in RocketMQ's trace topic, or the topic for that.
         close_timeout: seconds that handlers have to end when the consumer is closed.
     """
 
@@ -42,6 +49,8 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
     broadcasting: bool = False
     consume_from: ConsumeFrom = "last"
     strategy: Strategy = averagely
+    client_rebalance: bool = True
+    pop_invisible: float = 60.0
     max_retries: int = -1
     pull_size: int = 32
     pull_bytes: int = 256 * 1024
@@ -54,11 +63,26 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
     commit_interval: float = 5.0
     handling_timeout: float = 15 * 60.0
     close_timeout: float = 10.0
+    trace: bool | str = False
 
     @property
     def takes_locks(self) -> bool:
         """Whether queues are locked at their brokers, so that no other member reads them."""
         return self.in_order and not self.broadcasting
+
+    @property
+    def strategy_of_brokers(self) -> str | None:
+        """Return the strategy by which brokers assign queues; None if members share them out.
+
+        Raises:
+            ClientError: brokers do not know the strategy.
+        """
+        if self.client_rebalance or self.in_order or self.broadcasting:
+            return None
+        for name, strategy in STRATEGIES.items():
+            if strategy is self.strategy:
+                return name
+        raise ClientError("brokers assign queues only averagely, or by circle")
 
     @property
     def retries(self) -> int:

@@ -43,11 +43,11 @@ class Statistics:
         totals.pull_seconds += seconds
         totals.pulled += count
 
-    def finished(self, topic: str, seconds: float) -> None:
-        """Count a message that was acknowledged after some seconds."""
+    def finished(self, topic: str, seconds: float, count: int = 1) -> None:
+        """Count messages that were acknowledged after some seconds."""
         totals = self._of(topic)
-        totals.finished += 1
-        totals.handling_seconds += seconds
+        totals.finished += count
+        totals.handling_seconds += count * seconds
 
     def failed(self, topic: str) -> None:
         """Count a message that has to be redelivered."""
@@ -82,4 +82,7 @@ class Statistics:
         )
 
     def _of(self, topic: str) -> _Totals:
-        return self._totals.setdefault(topic, _Totals())
+        found = self._totals.get(topic)
+        if found is None:
+            found = self._totals[topic] = _Totals()
+        return found

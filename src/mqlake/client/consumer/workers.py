@@ -9,7 +9,7 @@ from typing import Any
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
-from mqlake.client.consumer.inbox import Inbox
+from mqlake.client.consumer.inbox import Inbox, Source
 from mqlake.protocol.bodies.running_info import DirectResult
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -29,7 +29,7 @@ class Workers:
         handling: the messages that handlers have now.
     """
 
-    def __init__(self, inbox: Inbox, finishing: Finishing) -> None:
+    def __init__(self, inbox: Inbox[Source], finishing: Finishing) -> None:
         self._inbox, self._finishing = inbox, finishing
         self._tasks: set[asyncio.Task[None]] = set()
         self.handler: Handler | None = None
@@ -90,9 +90,9 @@ class Workers:
         )
 
     async def _work(self, handler: Handler) -> None:
+        task = asyncio.current_task()
         while (taken := await self._inbox.take(1)) is not None:
             await self._handle(handler, taken[1][0])
-            task = asyncio.current_task()
             if task is None or task.cancelling():
                 return
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 
 class InFlight:
@@ -19,37 +18,39 @@ class InFlight:
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._waiting: deque[tuple[int, int, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
         self.count = self.bytes = 0
 
-    @asynccontextmanager
-    async def room_for(self, size: int, count: int = 1) -> AsyncGenerator[None]:
-        """Hold room for so many bytes and messages; wait until there is some."""
+    async def enter(self, size: int) -> None:
+        """Take room for a message of so many bytes; wait until there is some."""
         if self._waiting or self._is_full(size):
-            await self._turn(size, count)
+            await self._turn(size)
         else:
-            self._take(size, count)
-        try:
-            yield
-        finally:
-            self._give_back(size, count)
+            self._take(size)
+
+    def leave(self, size: int) -> None:
+        """Give back the room of a message of so many bytes."""
+        self.count -= 1
+        self.bytes -= size
+        if self._waiting or not self.count:
+            self._admit()
 
     async def drained(self) -> None:
         """Return once nothing is under way."""
         while self.count or self._waiting:  # somebody may have begun since the event was set
             await self._idle.wait()
 
-    async def _turn(self, size: int, count: int) -> None:
+    async def _turn(self, size: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        place = size, count, turn
+        place = size, turn
         self._waiting.append(place)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give_back(size, count)
+                self.leave(size)
             else:
                 with suppress(ValueError):
                     self._waiting.remove(place)
@@ -61,22 +62,17 @@ class InFlight:
             return False
         return self.count >= self._most or self.bytes + size > self._most_bytes
 
-    def _take(self, size: int, count: int) -> None:
-        self.count += count
+    def _take(self, size: int) -> None:
+        self.count += 1
         self.bytes += size
         self._idle.clear()
 
-    def _give_back(self, size: int, count: int) -> None:
-        self.count -= count
-        self.bytes -= size
-        self._admit()
-
     def _admit(self) -> None:
         while self._waiting and not self._is_full(self._waiting[0][0]):
-            size, count, turn = self._waiting.popleft()
+            size, turn = self._waiting.popleft()
             if turn.cancelled():
                 continue
-            self._take(size, count)
+            self._take(size)
             turn.set_result(None)
         if not self.count and not self._waiting:
             self._idle.set()

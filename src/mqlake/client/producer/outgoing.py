@@ -5,7 +5,7 @@ Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -13,16 +13,27 @@ from mqlake.client.bodies import Codec, compress
 from mqlake.client.message import Message
 from mqlake.client.routes import DEFAULT_QUEUES
 from mqlake.errors import FormatError
-from mqlake.formats.message_batch import encode_batch
-from mqlake.formats.properties import UNIQ_KEY, WAIT, encode_properties
+from mqlake.formats.message_batch import LEAST_SIZE, encode_batch
+from mqlake.formats.properties import (
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+    UNIQ_KEY,
+    WAIT,
+    encode_pairs,
+    encode_properties,
+)
 from mqlake.formats.topic_names import AUTO_CREATE_TOPIC, RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 
-_BATCH_OVERHEAD = 64
-"""Bytes that a message needs in a batch besides its body and its properties, and a key."""
+_END = PROPERTY_SEPARATOR.encode()
+_PLAIN = {
+    waits: encode_pairs({WAIT: text}) + f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}".encode()
+    for waits, text in ((True, "true"), (False, "false"))
+}
+"""How the properties of a message without any of its own begin: its unique key follows."""
 
 
 class Compression(msgspec.Struct, frozen=True):
@@ -111,8 +122,10 @@ class Outgoings:
         Raises:
             FormatError: it cannot be sent: too long, or what it has cannot be told apart.
         """
-        properties = message.all_properties() | (more or {})
-        key = properties.setdefault(UNIQ_KEY, "") or self._next_key()
+        properties = message.all_properties()
+        if more:
+            properties |= more
+        key = properties.get(UNIQ_KEY) or self._next_key()
         properties[UNIQ_KEY] = key
         body = message.body
         self._check(message.topic, len(body))
@@ -142,54 +155,73 @@ class Outgoings:
         for message in messages:
             if fault := why_alone(message, first):
                 raise FormatError(f"not in a batch: {fault}")
-        keys: list[str] = []
-        parts: list[tuple[int, bytes, bytes]] = []
-        for message in messages:
-            properties = message.all_properties()
-            key = properties.setdefault(UNIQ_KEY, "") or self._next_key()
-            properties[UNIQ_KEY] = key
-            keys.append(key)
-            parts.append((message.flag, message.body, encode_properties(properties)))
-        body = encode_batch(parts)
+        keys = iter(self._next_key, "")
+        keyed = [_keyed(message, keys) for message in messages]
+        return self._batch(messages, keyed)
+
+    def groups(
+        self, messages: Iterable[tuple[int, Message]], most: int, keys: Iterator[str]
+    ) -> Iterator[tuple[list[int], Outgoing]]:
+        """Yield messages of one topic in batches, or alone, in their order, with their numbers.
+
+        Args:
+            most: bytes that a batch may have.
+            keys: unique keys.
+
+        Raises:
+            FormatError: as `single`; what comes before was yielded.
+        """
+        numbers: list[int] = []
+        group: list[Message] = []
+        keyed: list[tuple[str, bytes]] = []
+        size = 0
+        for number, message in messages:
+            if message.is_delayed or message.topic.startswith(RETRY_PREFIX):
+                if numbers:
+                    yield numbers, self._group(group, keyed)
+                    numbers, group, keyed, size = [], [], [], 0
+                yield [number], self.single(message)
+                continue
+            key = _keyed(message, keys)
+            added = LEAST_SIZE + len(message.body) + len(key[1])
+            if numbers and (
+                size + added > most or message.waits_for_store != group[0].waits_for_store
+            ):
+                yield numbers, self._group(group, keyed)
+                numbers, group, keyed, size = [], [], [], 0
+            numbers.append(number)
+            group.append(message)
+            keyed.append(key)
+            size += added
+        if numbers:
+            yield numbers, self._group(group, keyed)
+
+    def _group(self, messages: Sequence[Message], keyed: Sequence[tuple[str, bytes]]) -> Outgoing:
+        if len(messages) > 1:
+            return self._batch(messages, keyed)
+        return self.single(messages[0], {UNIQ_KEY: keyed[0][0]})
+
+    def _batch(self, messages: Sequence[Message], keyed: Sequence[tuple[str, bytes]]) -> Outgoing:
+        first = messages[0]
+        body = encode_batch(
+            [
+                (message.flag, message.body, properties)
+                for message, (_, properties) in zip(messages, keyed, strict=True)
+            ]
+        )
         self._check(first.topic, len(body))
         # 4.9 gives each message the batch's properties, too: no key here, unlike upstream.
-        whole = _text({WAIT: _wait(first)})
         return Outgoing(
             first.topic,
             body,
-            whole,
+            _text({WAIT: _wait(first)}),
             0,
             0,
             self._now(),
-            keys,
+            [key for key, _ in keyed],
             is_batch=True,
             code=RequestCode.SEND_BATCH_MESSAGE,
         )
-
-    def batches(self, messages: Sequence[tuple[int, Message]], most: int) -> list[list[int]]:
-        """Return the numbers of messages in groups that go into one batch each, or go alone.
-
-        Args:
-            messages: numbers and messages; each topic's keep their order.
-            most: bytes that a batch may have.
-        """
-        groups: list[list[int]] = []
-        open_groups: dict[str, tuple[list[int], int, Message]] = {}
-        for number, message in messages:
-            size = size_in_batch(message)
-            found = open_groups.get(message.topic)
-            if why_alone(message, message) is None and found is not None:
-                group, filled, first = found
-                if filled + size <= most and why_alone(message, first) is None:
-                    group.append(number)
-                    open_groups[message.topic] = group, filled + size, first
-                    continue
-            groups.append([number])
-            if why_alone(message, message) is None:
-                open_groups[message.topic] = groups[-1], size, message
-            else:
-                open_groups.pop(message.topic, None)
-        return groups
 
     def _check(self, topic: str, size: int) -> None:
         if not topic:
@@ -211,12 +243,15 @@ def why_alone(message: Message, first: Message) -> str | None:
     return None
 
 
-def size_in_batch(message: Message) -> int:
-    """Return the bytes that a message may take in a batch, at most."""
-    names = sum(4 * (len(name) + len(value)) + 2 for name, value in message.properties.items())
-    keys = message.keys if isinstance(message.keys, str) else " ".join(message.keys)
-    texts = 4 * (len(keys) + len(message.tags or "") + len(message.sharding_key or ""))
-    return len(message.body) + names + texts + 3 * _BATCH_OVERHEAD
+def _keyed(message: Message, keys: Iterator[str]) -> tuple[str, bytes]:
+    """Return a message's unique key, and its encoded properties with it."""
+    if not (message.properties or message.keys or message.tags or message.sharding_key):
+        key = next(keys)
+        return key, _PLAIN[message.waits_for_store] + key.encode() + _END
+    properties = message.all_properties()
+    key = properties.get(UNIQ_KEY) or next(keys)
+    properties[UNIQ_KEY] = key
+    return key, encode_properties(properties)
 
 
 def _text(properties: dict[str, str]) -> str:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Self
 
+import msgspec
+
 from mqlake.client.closing import Closing
 from mqlake.client.cluster import MASTER
 from mqlake.client.errors import ClientError, ClosedError, NotStoredError
@@ -17,8 +19,10 @@ from mqlake.client.producer.outgoing import Compression, Outgoing, Outgoings
 from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key, require_queues
 from mqlake.client.producer.replies import CORRELATION_ID, Replies, reply_to
 from mqlake.client.producer.result import SendResult, SendStatus
+from mqlake.client.producer.send_trace import SendTrace
 from mqlake.client.producer.sending import Sending, Tries
 from mqlake.client.producer.transactions import Check, Checks, Transaction
+from mqlake.client.trace.opening import open_tracer
 from mqlake.errors import FormatError
 from mqlake.formats.properties import PGROUP, TRAN_MSG
 from mqlake.formats.sys_flag import TRANSACTION_PREPARED
@@ -26,6 +30,7 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.transactions import CheckTransactionHeader
+from mqlake.protocol.namespace import Namespace
 from mqlake.storage.clock import SystemClock
 
 DEFAULT_GROUP = "mqlake_producers"
@@ -51,6 +56,7 @@ class Producer:
         group: the producer group; counts for transactions only.
         instance: a name that tells the clients of one machine apart.
         unit: upstream's `unitName`.
+        namespace: to which its topics and its group belong.
         timeout: seconds that a send has, all tries together.
         tries: how often a message is sent again.
         compression: which bodies are compressed; None for none.
@@ -58,6 +64,7 @@ class Producer:
         max_in_flight, max_in_flight_bytes: how much may be under way before others wait.
         avoids_slow_brokers: whether brokers that answer late are left out for a while.
         check: says what has become of half messages whose end a broker has not heard of.
+        trace: whether each message is noted in RocketMQ's trace topic, or the topic for that.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Producer:
         group: str = DEFAULT_GROUP,
         instance: str = DEFAULT_INSTANCE,
         unit: str | None = None,
+        namespace: str = "",
         timeout: float = 3.0,
         tries: Tries | None = None,
         compression: Compression | None = Compression(),  # noqa: B008 (immutable)
@@ -75,13 +83,16 @@ class Producer:
         max_in_flight_bytes: int = 100 * 1024 * 1024,
         avoids_slow_brokers: bool = False,
         check: Check | None = None,
+        trace: bool | str = False,
     ) -> None:
-        self.group = group
+        self._namespace = Namespace(namespace)
+        self.group = self._namespace.wrap(group)
         self._name_servers, self._instance_name, self._unit = name_servers, instance, unit
         self._timeout, self._tries = timeout, tries or Tries()
         self._compression, self._most = compression, max_message_size
         self._most_in_flight = max_in_flight, max_in_flight_bytes
         self._avoids_slow_brokers, self._check_handler = avoids_slow_brokers, check
+        self._wants_trace = trace
         self._instance: ClientInstance | None = None
         self._closing = Closing()
 
@@ -103,7 +114,13 @@ class Producer:
         choice = QueueChoice(clock.monotonic, avoids_slow_brokers=self._avoids_slow_brokers)
         self._sending = Sending(instance, self.group, choice, self._tries)
         self._in_flight = InFlight(*self._most_in_flight)
-        self._checks = Checks(instance, self.group, self._check_handler)
+        tracer = open_tracer(instance, self._wants_trace)
+        self._trace = tracer and SendTrace(
+            tracer, self.group, self._namespace, instance.routes.master, clock.milliseconds
+        )
+        self._checks = Checks(
+            instance, self.group, self._namespace, self._check_handler, self._trace
+        )
         self._replies = Replies(instance.client_id)
         instance.members.add_producer(self)
 
@@ -119,6 +136,8 @@ class Producer:
         try:
             await self._in_flight.drained()
             await self._checks.close()
+            if self._trace is not None:
+                await self._trace.close()
             await instance.remove(self)
         finally:
             await give_back(instance)
@@ -144,6 +163,7 @@ class Producer:
             ClientError: no broker has acknowledged it.
         """
         self._require_open()
+        message = self._named(message)
         return (await self._send(self._outgoings.single(message), message, queue, timeout))[0]
 
     async def send_many(
@@ -164,7 +184,7 @@ class Producer:
         most = min(self._most, _BATCH_SIZE)
         results: dict[int, SendResult] = {}
         by_lane: dict[tuple[str, str | None], list[tuple[int, Message]]] = {}
-        for number, message in enumerate(messages):
+        for number, message in enumerate(map(self._named, messages)):
             by_lane.setdefault((message.topic, message.sharding_key), []).append((number, message))
         try:
             async with asyncio.TaskGroup() as group:
@@ -188,6 +208,7 @@ class Producer:
             ClientError: no broker has acknowledged them.
         """
         self._require_open()
+        messages = [*map(self._named, messages)]
         batch = self._outgoings.batch(messages)
         return await self._send(batch, messages[0], queue, timeout)
 
@@ -201,10 +222,14 @@ class Producer:
             ClientError: it was not sent.
         """
         self._require_open()
+        message = self._named(message)
         outgoing = self._outgoings.single(message)
-        async with self._in_flight.room_for(outgoing.size):
+        await self._in_flight.enter(size := outgoing.size)
+        try:
             chosen = await self._chosen(message, queue)
             await self._sending.oneway(outgoing, chosen, self._timeout)
+        finally:
+            self._in_flight.leave(size)
 
     async def transaction(self, message: Message) -> Transaction:
         """Store a half message; what is returned commits it or rolls it back.
@@ -223,11 +248,12 @@ class Producer:
             )
         if message.is_delayed or not DELAYS.isdisjoint(message.properties):
             raise FormatError("a message of a transaction cannot be delayed")
+        message = self._named(message)
         half = self._outgoings.single(
             message, {TRAN_MSG: "true", PGROUP: self.group}, TRANSACTION_PREPARED
         )
         result = (await self._send(half, message, None, None))[0]
-        transaction = Transaction(instance, self.group, message.topic, result)
+        transaction = Transaction(instance, self.group, message, result, self._trace)
         if result.status is not SendStatus.SEND_OK:
             # It may be lost, and nobody would ask for it then.
             await transaction.rollback()
@@ -246,7 +272,7 @@ class Producer:
             FormatError, ClientError: as `send`.
             NoReplyError: nobody replied in time.
         """
-        instance = self._require_open()
+        instance, message = self._require_open(), self._named(message)
         seconds = self._timeout if timeout is None else timeout
         deadline = asyncio.get_running_loop().time() + seconds
         more = self._replies.properties(seconds)
@@ -283,10 +309,25 @@ class Producer:
         Raises:
             NoRouteError: nobody knows the topic.
         """
-        route = await self._require_open().routes.to_publish(topic)
-        return require_queues(route)
+        found = await self._queues(self._namespace.wrap(topic))
+        return [self._as_seen(queue) for queue in found] if self._namespace.name else found
 
     # How
+
+    async def _queues(self, topic: str) -> Sequence[MessageQueue]:
+        return require_queues(await self._require_open().routes.to_publish(topic))
+
+    def _named(self, message: Message) -> Message:
+        """Return a message whose topic has the name that it has on the cluster."""
+        if not self._namespace.name:
+            return message
+        return msgspec.structs.replace(message, topic=self._namespace.wrap(message.topic))
+
+    def _as_seen(self, queue: MessageQueue) -> MessageQueue:
+        return msgspec.structs.replace(queue, topic=self._namespace.unwrap(queue.topic))
+
+    def _as_is(self, queue: MessageQueue) -> MessageQueue:
+        return msgspec.structs.replace(queue, topic=self._namespace.wrap(queue.topic))
 
     async def _send(
         self,
@@ -296,9 +337,19 @@ class Producer:
         timeout: float | None,  # noqa: ASYNC109
     ) -> list[SendResult]:
         seconds = self._timeout if timeout is None else timeout
-        async with self._in_flight.room_for(outgoing.size):
-            chosen = await self._chosen(message, queue)
-            return await self._sending.send(outgoing, seconds, chosen)
+        await self._in_flight.enter(size := outgoing.size)
+        try:
+            if queue is not None or message.sharding_key is not None:
+                queue = await self._chosen(message, queue)
+            began = self._trace.now() if self._trace else 0
+            results = await self._sending.send(outgoing, seconds, queue)
+        finally:
+            self._in_flight.leave(size)
+        if self._trace is not None:
+            self._trace.sent(outgoing, message, results, began)
+        if not self._namespace.name:
+            return results
+        return [msgspec.structs.replace(each, queue=self._as_seen(each.queue)) for each in results]
 
     async def _send_lane(
         self,
@@ -307,26 +358,23 @@ class Producer:
         timeout: float | None,  # noqa: ASYNC109
         results: dict[int, SendResult],
     ) -> None:
-        messages = dict(lane)
-        for numbers in self._outgoings.batches(lane, most):
-            first = messages[numbers[0]]
-            if len(numbers) == 1:
-                outgoing = self._outgoings.single(first)
-            else:
-                outgoing = self._outgoings.batch([messages[number] for number in numbers])
-            sent = await self._send(outgoing, first, None, timeout)
+        messages, keys = dict(lane), self._require_open().unique_keys.many()
+        for numbers, outgoing in self._outgoings.groups(lane, most, keys):
+            sent = await self._send(outgoing, messages[numbers[0]], None, timeout)
             results.update(zip(numbers, sent, strict=True))
 
     async def _chosen(
         self, message: Message, queue: MessageQueue | ChooseQueue | None
     ) -> MessageQueue | None:
         if isinstance(queue, MessageQueue):
-            return queue
+            return self._as_is(queue) if self._namespace.name else queue
         if queue is None and message.sharding_key is None:
             return None
-        queues = await self.queues(message.topic)
+        queues = await self._queues(message.topic)
         if queue is not None:
-            return queue(queues)
+            if not self._namespace.name:
+                return queue(queues)
+            return self._as_is(queue([self._as_seen(each) for each in queues]))
         return by_sharding_key(queues, message.sharding_key or "")
 
     def _require_open(self) -> ClientInstance:

@@ -50,6 +50,8 @@ class QueueChoice:
         if turn is None:
             turn = random.randrange(len(queues))  # noqa: S311 (producers begin at different queues)
         self._turns[route.topic] = turn + 1
+        if failed_broker is None and not self._avoids:
+            return queues[turn % len(queues)]
         if failed_broker and all(queue.broker_name == failed_broker for queue in queues):
             failed_broker = None
         # A topic may have thousands of queues: only as many are looked at as needed.

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from mqlake.client.trace.records import DEFAULT_REGION
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
 
@@ -30,6 +31,8 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
         queue_offset: its number there; of a delayed message, in the queue in which it waits.
         transaction_id: of a half message.
         recall_handle: what takes a delayed message back.
+        region: of the broker.
+        is_traced: whether the broker wants message traces.
     """
 
     status: SendStatus
@@ -39,3 +42,5 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     queue_offset: int
     transaction_id: str | None = None
     recall_handle: str | None = None
+    region: str = DEFAULT_REGION
+    is_traced: bool = True

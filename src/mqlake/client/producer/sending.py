@@ -21,6 +21,8 @@ from mqlake.client.instance import ClientInstance
 from mqlake.client.producer.outgoing import Outgoing
 from mqlake.client.producer.queue_choice import FAILED, QueueChoice
 from mqlake.client.producer.result import SendResult, SendStatus
+from mqlake.client.producer.send_frames import SendFrames, SendRequest
+from mqlake.client.trace.records import DEFAULT_REGION
 from mqlake.errors import MqlakeError
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import ResponseCode
@@ -71,6 +73,8 @@ class _Outcome:
         stored: the results of the last try that a broker acknowledged.
     """
 
+    __slots__ = ("_failure", "_perhaps", "stored", "tries")
+
     def __init__(self) -> None:
         self.tries = 0
         self.stored: list[SendResult] | None = None
@@ -109,7 +113,7 @@ class Sending:
     def __init__(
         self, instance: ClientInstance, group: str, choice: QueueChoice, tries: Tries
     ) -> None:
-        self._instance, self._group = instance, group
+        self._instance, self._group, self._frames = instance, group, SendFrames(group)
         self._choice, self._tries = choice, tries
         self._loop = asyncio.get_running_loop()
 
@@ -126,14 +130,14 @@ class Sending:
             SendError: no broker has acknowledged them.
             NoRouteError: no queue takes them.
         """
+        outcome, broker, left = _Outcome(), None, seconds
         deadline = self._loop.time() + seconds
-        outcome, broker = _Outcome(), None
         for _ in range(1 + self._tries.retries):
-            left = deadline - self._loop.time()
             if left <= 0:
                 break
             try:
-                chosen = queue or await self._choose(outgoing.topic, broker, left)
+                chosen = queue or self._choose_known(outgoing.topic, broker)
+                chosen = chosen or await self._choose(outgoing.topic, broker, left)
                 broker = chosen.broker_name
                 outcome.tries += 1
                 outcome.stored = await self._try(outgoing, chosen, left)
@@ -144,6 +148,7 @@ class Sending:
                 is_ok = outcome.stored[0].status is SendStatus.SEND_OK
                 if is_ok or not self._tries.other_if_not_ok:
                     break
+            left = deadline - self._loop.time()
         return outcome.results(outgoing.topic, seconds)
 
     async def oneway(self, outgoing: Outgoing, queue: MessageQueue | None, seconds: float) -> None:
@@ -152,7 +157,8 @@ class Sending:
         Raises:
             NoRouteError, NotStoredError: it was not sent.
         """
-        chosen = queue or await self._choose(outgoing.topic, None, seconds)
+        chosen = queue or self._choose_known(outgoing.topic, None)
+        chosen = chosen or await self._choose(outgoing.topic, None, seconds)
         command = outgoing.command(self._group, chosen)
         try:
             address = await self._address(chosen, seconds)
@@ -160,10 +166,11 @@ class Sending:
         except ConnectionFailedError as error:
             raise NotStoredError(str(error)) from error
 
-    async def _choose(self, topic: str, failed: str | None, seconds: float) -> MessageQueue:
+    def _choose_known(self, topic: str, failed: str | None) -> MessageQueue | None:
         route = self._instance.routes.known(topic)
-        if route is not None:
-            return self._choice.next(route, failed)
+        return None if route is None else self._choice.next(route, failed)
+
+    async def _choose(self, topic: str, failed: str | None, seconds: float) -> MessageQueue:
         try:
             async with asyncio.timeout(seconds):
                 route = await self._instance.routes.to_publish(topic)
@@ -190,23 +197,24 @@ class Sending:
         self, outgoing: Outgoing, queue: MessageQueue, seconds: float
     ) -> list[SendResult]:
         begun = self._loop.time()
-        address = await self._address(queue, seconds)
-        command = outgoing.command(self._group, queue)
-        client = self._instance.cluster.client
-        peer = client.connected(address)
+        address = self._instance.routes.master(queue.broker_name)
+        peer = self._instance.cluster.client.connected(address) if address else None
         if peer is None:
-            peer = await self._connect(queue, address, seconds)
+            peer = await self._connect(queue, seconds)
+            seconds = max(0.0, seconds + begun - self._loop.time())
         try:
-            answer = await peer.request(command, max(0.0, seconds + begun - self._loop.time()))
+            answer = await peer.request(SendRequest(self._frames, outgoing, queue), seconds)
         except (ConnectionFailedError, RequestTimeoutError) as error:
             self._choice.took(queue.broker_name, FAILED)
             raise PerhapsStoredError(str(error)) from error
         self._choice.took(queue.broker_name, self._loop.time() - begun)
         return _results(outgoing, queue, answer)
 
-    async def _connect(self, queue: MessageQueue, address: str, seconds: float) -> Peer:
+    async def _connect(self, queue: MessageQueue, seconds: float) -> Peer:
+        deadline = self._loop.time() + seconds
+        address = await self._address(queue, seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(deadline):
                 return await self._instance.cluster.client.connect(address)
         except (ConnectionFailedError, TimeoutError) as error:
             self._choice.took(queue.broker_name, FAILED)
@@ -223,17 +231,23 @@ def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> list[S
     except MqlakeError as error:
         raise PerhapsStoredError(f"broker {queue.broker_name}: {error}") from error
     keys: Sequence[str] = outgoing.message_ids
-    offset_ids = header.msg_id.split(",")
-    stored_in = MessageQueue(outgoing.topic, queue.broker_name, header.queue_id)
+    offset_ids = header.msg_id.split(",") if len(keys) > 1 else [header.msg_id]
+    if len(offset_ids) != len(keys):
+        offset_ids = [header.msg_id] * len(keys)
+    stored_in = queue
+    if header.queue_id != queue.queue_id or outgoing.topic != queue.topic:
+        stored_in = MessageQueue(outgoing.topic, queue.broker_name, header.queue_id)
     return [
         SendResult(
             status,
             key,
-            offset_ids[number] if len(offset_ids) == len(keys) else header.msg_id,
+            offset_ids[number],
             stored_in,
             header.queue_offset + number,
             header.transaction_id,
             header.recall_handle,
+            header.region or DEFAULT_REGION,
+            header.trace_on is not False,
         )
         for number, key in enumerate(keys)
     ]

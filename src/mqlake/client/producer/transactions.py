@@ -14,14 +14,16 @@ from types import TracebackType
 from typing import Self
 
 from mqlake.client.instance import ClientInstance
-from mqlake.client.message import ReceivedMessage
+from mqlake.client.message import Message, ReceivedMessage
 from mqlake.client.producer.result import SendResult
+from mqlake.client.producer.send_trace import SendTrace
 from mqlake.errors import MqlakeError
 from mqlake.formats.message_id import decode_message_id
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import request
 from mqlake.protocol.headers.transactions import CheckTransactionHeader, EndTransactionHeader
+from mqlake.protocol.namespace import Namespace
 from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 
 _TIMEOUT = 3.0
@@ -37,6 +39,13 @@ class TransactionState(Enum):
     UNKNOWN = TRANSACTION_NONE
 
 
+_TRACED = {
+    TransactionState.COMMIT: "COMMIT_MESSAGE",
+    TransactionState.ROLLBACK: "ROLLBACK_MESSAGE",
+    TransactionState.UNKNOWN: "UNKNOW",
+}
+"""What traces call the states: upstream's names."""
+
 Check = Callable[[ReceivedMessage], Awaitable[TransactionState]]
 """Says what has become of a half message; UNKNOWN lets the broker ask again later."""
 
@@ -49,9 +58,15 @@ class Transaction:
     """
 
     def __init__(
-        self, instance: ClientInstance, group: str, topic: str, result: SendResult
+        self,
+        instance: ClientInstance,
+        group: str,
+        message: Message,
+        result: SendResult,
+        trace: SendTrace | None = None,
     ) -> None:
-        self._instance, self._group, self._topic = instance, group, topic
+        self._instance, self._group, self._message = instance, group, message
+        self._trace = trace
         self.result = result
         self._is_over = False
 
@@ -96,7 +111,7 @@ class Transaction:
             tran_state_table_offset=result.queue_offset,
             commit_log_offset=physical_offset,
             commit_or_rollback=state.value,
-            topic=self._topic,
+            topic=self._message.topic,
             from_transaction_check=False,
             msg_id=result.message_id,
             transaction_id=result.transaction_id,
@@ -108,13 +123,24 @@ class Transaction:
             )
         except (ConnectionFailedError, RequestTimeoutError) as error:
             _log.warning("a transaction was not ended; the broker will ask: %s", error)
+        if self._trace is not None:
+            self._trace.ended(self._message, result, _TRACED[state])
 
 
 class Checks:
     """Answers brokers that ask for half messages of a group."""
 
-    def __init__(self, instance: ClientInstance, group: str, check: Check | None) -> None:
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        namespace: Namespace,
+        check: Check | None,
+        trace: SendTrace | None = None,
+    ) -> None:
         self._instance, self._group, self._check = instance, group, check
+        self._namespace = namespace
+        self._trace = trace
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, half: ReceivedMessage, header: CheckTransactionHeader, address: str) -> None:
@@ -141,7 +167,8 @@ class Checks:
     async def _answer(
         self, check: Check, half: ReceivedMessage, asked: CheckTransactionHeader, address: str
     ) -> None:
-        state = TransactionState.UNKNOWN
+        state, topic = TransactionState.UNKNOWN, half.topic
+        half.topic = self._namespace.unwrap(topic)
         try:
             state = TransactionState(await check(half))
         except Exception:  # noqa: BLE001 (it is the user's)
@@ -151,7 +178,7 @@ class Checks:
             tran_state_table_offset=asked.tran_state_table_offset,
             commit_log_offset=asked.commit_log_offset,
             commit_or_rollback=state.value,
-            topic=half.topic,
+            topic=topic,
             from_transaction_check=True,
             msg_id=half.message_id,
             transaction_id=asked.transaction_id,
@@ -161,3 +188,5 @@ class Checks:
             await self._instance.cluster.client.oneway(address, command)
         except MqlakeError as error:
             _log.warning("%s was not told of message %s: %s", address, half.message_id, error)
+        if self._trace is not None:
+            self._trace.checked(half, asked.transaction_id, _TRACED[state])

@@ -109,6 +109,8 @@ def _properties(values: dict[str, Any]) -> bytes:
         before = properties.encode_pairs({} if pairs is None else pairs)
         if not isinstance(keys, str):
             keys = properties.KEY_SEPARATOR.join(keys)
+        if tags is not None and not isinstance(tags, str):
+            raise _Unusual
         after = {properties.KEYS: keys, properties.TAGS: tags}
         if delay_level > 0:
             after[properties.DELAY] = str(delay_level)

@@ -14,6 +14,9 @@ from mqlake.formats.fastjson_values import ORDINALS
 from mqlake.protocol.bodies.heartbeat import CLUSTERING, MessageModel
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
+PULL, POP = "PULL", "POP"
+"""How a group reads a topic."""
+
 
 class BatchAck(msgspec.Struct):
     """Messages of one pop of one queue that were consumed.
@@ -55,7 +58,7 @@ class Assignment(msgspec.Struct, rename="camel"):
     """A queue, id -1 for all queues of its broker, and whether it is pulled or popped."""
 
     message_queue: MessageQueue
-    mode: str = "PULL"
+    mode: str = PULL
 
 
 class Assignments(msgspec.Struct, rename="camel"):
@@ -64,7 +67,7 @@ class Assignments(msgspec.Struct, rename="camel"):
     message_queue_assignments: list[Assignment] | None = None
 
 
-_Mode = Annotated[str, msgspec.Meta(extra={ORDINALS: ("PULL", "POP")})]
+_Mode = Annotated[str, msgspec.Meta(extra={ORDINALS: (PULL, POP)})]
 
 
 class RequestMode(msgspec.Struct, rename="camel"):
@@ -77,5 +80,5 @@ class RequestMode(msgspec.Struct, rename="camel"):
 
     topic: str
     consumer_group: str
-    mode: _Mode = "PULL"
+    mode: _Mode = PULL
     pop_share_queue_num: int = 0

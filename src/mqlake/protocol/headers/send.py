@@ -6,6 +6,8 @@ Upstream: `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`, `SendMessage
 
 from __future__ import annotations
 
+import msgspec
+
 from mqlake.protocol.header import Header, Int32, Int64
 
 
@@ -77,6 +79,8 @@ class SendMessageResponseHeader(Header):
         msg_id: the offset message id; of a batch all of them, joined by commas.
         transaction_id: the unique key.
         recall_handle: what takes the message back before its delivery time.
+        region: of the broker.
+        trace_on: whether the broker wants message traces.
     """
 
     msg_id: str
@@ -84,6 +88,8 @@ class SendMessageResponseHeader(Header):
     queue_offset: Int64
     transaction_id: str | None = None
     recall_handle: str | None = None
+    region: str | None = msgspec.field(default=None, name="MSG_REGION")
+    trace_on: bool | None = msgspec.field(default=None, name="TRACE_ON")
 
 
 class SendBackHeader(Header):

@@ -1,0 +1,1 @@
+"""mqlake's client beside RocketMQ's own, against the same broker."""

@@ -1,0 +1,105 @@
+"""What a consumer is made of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mqlake.client.consumer.broker_calls import BrokerCalls
+from mqlake.client.consumer.consume_trace import ConsumeTrace
+from mqlake.client.consumer.consumed import Finisher
+from mqlake.client.consumer.inbox import Inbox, Source
+from mqlake.client.consumer.locks import Locks
+from mqlake.client.consumer.offsets import GroupOffsets, Offsets
+from mqlake.client.consumer.pop_calls import PopCalls
+from mqlake.client.consumer.popping import Popping
+from mqlake.client.consumer.pulling import Pulling
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.statistics import Statistics
+from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.instance import ClientInstance
+from mqlake.client.trace.opening import open_tracer
+from mqlake.protocol.namespace import Namespace
+from mqlake.storage.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass
+class Parts:
+    """The parts of a started consumer, from the brokers to the inbox."""
+
+    instance: ClientInstance
+    settings: ConsumerSettings
+    calls: BrokerCalls
+    offsets: Offsets
+    statistics: Statistics
+    trace: ConsumeTrace | None
+    inbox: Inbox[Source]
+    locks: Locks
+    pulling: Pulling
+    popping: Popping
+
+
+def make_parts(
+    consumer: Finisher,
+    group: str,
+    settings: ConsumerSettings,
+    instance: ClientInstance,
+    namespace: Namespace,
+    wanted: Mapping[str, Wanted],
+    home: Path | None,
+    moved: Callable[[QueueMessages, int], None],
+) -> Parts:
+    """Make the parts of a consumer.
+
+    Args:
+        group: the name, as brokers know it.
+        wanted: the subscription of each topic.
+        home: the directory of the group's offsets; None if brokers keep them.
+        moved: see `Pulling`.
+    """
+    now = asyncio.get_running_loop().time
+    trace = _make_trace(instance, settings, namespace.unwrap(group))
+    calls, inbox, statistics = (
+        BrokerCalls(instance, group, namespace),
+        Inbox[Source](trace),
+        Statistics(now),
+    )
+    offsets = GroupOffsets(calls) if home is None else _local_offsets(instance, group, home)
+    pulling = Pulling(group, calls, offsets, inbox.offer, settings, consumer, statistics, moved)
+    popping = Popping(
+        PopCalls(instance, group),
+        calls,
+        wanted,
+        inbox.offer,
+        settings,
+        consumer,
+        statistics,
+        pulling.paused,
+        namespace,
+        trace,
+    )
+    locks = Locks(calls, now)
+    return Parts(
+        instance, settings, calls, offsets, statistics, trace, inbox, locks, pulling, popping
+    )
+
+
+def _local_offsets(instance: ClientInstance, group: str, home: Path) -> Offsets:
+    from mqlake.client.consumer.local_offsets import LocalOffsets  # what writes files loads slowly
+
+    return LocalOffsets(instance.client_id, group, home)
+
+
+def _make_trace(
+    instance: ClientInstance, settings: ConsumerSettings, group: str
+) -> ConsumeTrace | None:
+    tracer = open_tracer(instance, settings.trace)
+    if tracer is None:
+        return None
+    return ConsumeTrace(tracer, group, instance.unique_keys.next, SystemClock().milliseconds)

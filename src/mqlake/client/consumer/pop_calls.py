@@ -1,0 +1,203 @@
+"""Pop messages, acknowledge them, and change how long they are invisible.
+
+Upstream: `MQClientAPIImpl.popMessageAsync`, `ackMessageAsync`, `changeInvisibleTimeAsync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+from mqlake.client.consumer.subscriptions import Wanted
+from mqlake.client.errors import BrokerError, NoRouteError
+from mqlake.client.instance import ClientInstance
+from mqlake.client.message import ReceivedMessage
+from mqlake.client.received import decode_messages
+from mqlake.formats.own_properties import POP_RECEIPT
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, request
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.pop import (
+    AckHeader,
+    ChangeInvisibleTimeAnswerHeader,
+    ChangeInvisibleTimeHeader,
+    PopAnswerHeader,
+    PopHeader,
+)
+from mqlake.protocol.receipts import Receipt, parse_receipt
+from mqlake.protocol.retry_topics import mark_of, marked, normal_topic
+from mqlake.storage.clock import SystemClock
+
+_ANY_REVIVE_QUEUE = 2**31
+_FIRST, _LAST = 0, 1
+_TIMEOUT = 3.0
+_NOTHING = frozenset(
+    (ResponseCode.PULL_NOT_FOUND, ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL)
+)
+
+M = TypeVar("M", bound=ReceivedMessage)
+
+
+class PopWish(NamedTuple):
+    """What is wanted of each pop.
+
+    Attributes:
+        most: messages, 32 at most.
+        invisible: seconds for which nobody else gets them.
+        wait: seconds to wait for messages.
+        is_from_first: whether a new group begins at the first message of a queue.
+    """
+
+    most: int
+    invisible: float
+    wait: float
+    is_from_first: bool
+
+
+class PopCalls:
+    """The requests of one consumer of one group. Topics are as brokers know them."""
+
+    def __init__(self, instance: ClientInstance, group: str) -> None:
+        self._instance, self._group = instance, group
+
+    async def pop(
+        self, queue: MessageQueue, wanted: Wanted, wish: PopWish, kind: type[M]
+    ) -> tuple[list[tuple[M, Receipt]], bool]:
+        """Return messages with their receipts, and whether the broker could not let this wait.
+
+        Args:
+            queue: with the id ALL_QUEUES, all queues of its broker.
+            kind: `ReceivedMessage`, or what a consumer makes of it.
+
+        Raises:
+            MqlakeError: the broker cannot be asked, refuses, or answers what cannot be read.
+        """
+        header = PopHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            max_msg_nums=wish.most,
+            invisible_time=int(wish.invisible * 1000),
+            poll_time=int(wish.wait * 1000),
+            init_mode=_FIRST if wish.is_from_first else _LAST,
+            born_time=SystemClock().milliseconds(),
+            exp_type=wanted.expression_type,
+            exp=wanted.expression,
+        )
+        address, command = self._master(queue), request(RequestCode.POP_MESSAGE, header)
+        client = self._instance.cluster.client
+        answer = await client.request(address, command, wish.wait + _TIMEOUT)
+        if answer.code in _NOTHING:
+            return [], answer.code == ResponseCode.POLLING_FULL
+        _require_success(answer, address)
+        return list(_with_receipts(answer, queue.broker_name, self._group, kind)), False
+
+    async def ack(self, queue: MessageQueue, offset: int, receipt: Receipt) -> None:
+        """Say that a message of a queue is done.
+
+        Raises:
+            MqlakeError: the broker cannot be asked, or does not know it (any more).
+        """
+        header = AckHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            extra_info=receipt.text,
+            offset=offset,
+        )
+        await self._ask(queue, RequestCode.ACK_MESSAGE, header)
+
+    async def change_invisible(
+        self, queue: MessageQueue, offset: int, receipt: Receipt, seconds: float
+    ) -> Receipt:
+        """Have a message come again after so many seconds; return its new receipt.
+
+        Raises:
+            MqlakeError: the broker cannot be asked, or does not know it (any more).
+        """
+        header = ChangeInvisibleTimeHeader(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            extra_info=receipt.text,
+            offset=offset,
+            invisible_time=int(seconds * 1000),
+        )
+        answer = await self._ask(queue, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
+        changed = answer.header(ChangeInvisibleTimeAnswerHeader)
+        return receipt._replace(
+            start_offset=offset,
+            pop_time=changed.pop_time,
+            invisible_time=changed.invisible_time,
+            revive_queue_id=changed.revive_qid,
+        )
+
+    async def _ask(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
+        address = self._master(queue)
+        command = request(code, header)
+        answer = await self._instance.cluster.client.request(address, command, _TIMEOUT)
+        _require_success(answer, address)
+        return answer
+
+    def _master(self, queue: MessageQueue) -> str:
+        address = self._instance.routes.master(queue.broker_name)
+        if address is None:
+            raise NoRouteError(f"broker {queue.broker_name} has no master now")
+        return address
+
+
+def _with_receipts(
+    answer: Command, broker_name: str, group: str, kind: type[M]
+) -> Iterator[tuple[M, Receipt]]:
+    header = answer.header(PopAnswerHeader)
+    starts: dict[tuple[str, str], int] = {}
+    for part in (header.start_offset_info or "").split(";"):
+        mark, _, rest = part.partition(" ")
+        queue_id, _, start = rest.partition(" ")
+        if start.isascii() and start.isdigit():
+            starts[mark, queue_id] = int(start)
+    for message in decode_messages(answer.body, broker_name, kind):
+        given = _given_receipt(message, header.pop_time)
+        if given is not None:
+            topic = marked(given.mark, normal_topic(message.topic, group), group)
+            message.queue = MessageQueue(topic, broker_name, given.queue_id)
+            message.queue_offset = given.queue_offset
+            yield message, given
+            continue
+        queue, mark = message.queue, mark_of(message.queue.topic)
+        yield (
+            message,
+            Receipt(
+                starts.get((mark, str(queue.queue_id)), message.queue_offset),
+                header.pop_time,
+                header.invisible_time,
+                header.revive_qid,
+                mark,
+                broker_name,
+                queue.queue_id,
+                message.queue_offset,
+            ),
+        )
+
+
+def _given_receipt(message: ReceivedMessage, pop_time: int) -> Receipt | None:
+    """Return the receipt that the broker of RocketMQ 5 adds to a retried message.
+
+    It gives such a message its original topic, and the receipt says where the message is. A receipt
+    of an earlier pop is ignored.
+    """
+    text = message.properties.get(POP_RECEIPT)
+    if text is None:
+        return None
+    try:
+        receipt = parse_receipt(text, _ANY_REVIVE_QUEUE)
+    except RemotingError:
+        return None
+    return receipt if receipt.pop_time == pop_time else None
+
+
+def _require_success(answer: Command, address: str) -> None:
+    if answer.code != ResponseCode.SUCCESS:
+        raise BrokerError(answer.code, answer.remark or f"{address}: code {answer.code}")

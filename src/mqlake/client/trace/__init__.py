@@ -1,0 +1,1 @@
+"""What producers and consumers note of each message, for `mqadmin queryMsgTraceById`."""
