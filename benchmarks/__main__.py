@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from benchmarks import (
+    celery,
     follow_memory,
     java,
     kafka,
@@ -26,6 +28,7 @@ from benchmarks import (
 )
 from benchmarks.bench import Bench, say
 from benchmarks.broker import pipelined, start, stock_clients
+from benchmarks.client import consuming, idle, producing
 from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
 from benchmarks.page import page
@@ -49,10 +52,16 @@ MEASURES = {
     "broker_clients": stock_clients.measure,
     "broker_sends": pipelined.measure,
     "broker_start": start.measure,
+    "client_producer": producing.measure,
+    "client_consumer": consuming.measure,
+    "client_idle": idle.measure,
+    "celery": celery.measure,
 }
 NEED_JAVA = {
     "broker_clients",
     "broker_start",
+    "client_consumer",
+    "client_producer",
     "key_lookup",
     "kafka_recover",
     "kafka_cold_start",
@@ -76,6 +85,7 @@ def main() -> int:
         except java.JavaMissingError as reason:
             say(f"without Java, so the page stays as it is: {reason}")
             engines.remove("java")
+    skipped = _skipped(options.names)
     begun = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     state = machine()
     with tempfile.TemporaryDirectory(prefix="mqlake-bench-", dir=options.directory) as directory:
@@ -84,7 +94,7 @@ def main() -> int:
             sections = [
                 msgspec.structs.replace(_measure(bench, name), begun=begun)
                 for name in options.names or MEASURES
-                if name not in NEED_JAVA or "java" in engines
+                if (name not in NEED_JAVA or "java" in engines) and name not in skipped
             ]
             known = versions() | (_java_versions(bench) if "java" in engines else {})
         finally:
@@ -98,6 +108,14 @@ def main() -> int:
         PAGE.write_text(page(results))
         RAW.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
     return 0
+
+
+def _skipped(names: Sequence[str]) -> set[str]:
+    """Return what cannot be measured on this machine."""
+    if (names and "celery" not in names) or (lacks := celery.missing()) is None:
+        return set()
+    say(f"without the benchmark celery: {lacks}")
+    return {"celery"}
 
 
 def _measure(bench: Bench, name: str) -> Section:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.broker.broker import Broker
+from mqlake.client import Message
 from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
@@ -80,3 +81,36 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     # What was begun was undone: the store is free.
     with run_broker(tmp_path):
         pass
+
+
+def test_time_can_be_put_forward() -> None:
+    with run_broker() as running, running.producer() as producer:
+        producer.send(Message(topic="Late", body=b"an hour", delay=3_600_000))
+        producer.send(Message(topic="Late", body=b"two hours", delay_level=18))
+        with running.consumer("late", "Late") as consumer:
+            assert consumer.receive(1) is None
+            running.advance(3600)
+            message = consumer.receive(PATIENCE)
+            assert message is not None
+            assert message.body == b"an hour"
+            consumer.ack(message)
+            running.advance(3600)
+            message = consumer.receive(PATIENCE)
+            assert message is not None
+            assert message.body == b"two hours"
+            with pytest.raises(ValueError, match="forward"):
+                running.advance(-1)
+
+
+def test_what_failed_comes_again_as_soon_as_time_is_put_forward() -> None:
+    with run_broker() as running, running.producer() as producer:
+        producer.send(Message(topic="Orders", body=b"one"))
+        with running.consumer("billing", "Orders") as consumer:
+            message = consumer.receive(PATIENCE)
+            assert message is not None
+            consumer.retry_later(message, 18)  # in two hours
+            assert consumer.receive(1) is None
+            running.advance(7200)
+            message = consumer.receive(PATIENCE)
+            assert message is not None
+            assert message.reconsume_times == 1

@@ -68,7 +68,7 @@ class MqlakeBroker:
             words += ["--set", f"{name}={value}"]
         command = [str(Path(sys.executable).with_name("mqlake")), "broker", *words]
         with (directory / "log").open("w") as log:
-            self._process = subprocess.Popen(command, stderr=log, env=_environment(directory))
+            self._process = subprocess.Popen(command, stderr=log, env=environment(directory))
         self._wait(port)
 
     @property
@@ -92,7 +92,7 @@ class MqlakeBroker:
         self._process.wait(START)
 
 
-def _environment(directory: Path) -> dict[str, str]:
+def environment(directory: Path) -> dict[str, str]:
     """Return that of a program whose modules are compiled once, as an installation has them."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept | {"PYTHONPYCACHEPREFIX": str(directory.parent / "bytecode")}

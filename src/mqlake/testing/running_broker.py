@@ -17,6 +17,7 @@ from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.programs.broker import BrokerProgram, starting_settings
 from mqlake.programs.ports import free_port
 from mqlake.programs.serve import loop_factory
+from mqlake.testing.advanced_clock import AdvancedClock
 
 T = TypeVar("T")
 
@@ -25,6 +26,7 @@ _SMALL: dict[str, object] = {
     "maxHashSlotNum": 100_000,
     "maxIndexNum": 400_000,
     "brokerName": "broker-a",
+    "channelExpiredTimeout": 86_400_000,  # clients look silent only after `advance` by a day
 }
 
 
@@ -37,7 +39,8 @@ class RunningBroker:
         store: the directory of its store.
     """
 
-    def __init__(self, program: BrokerProgram) -> None:
+    def __init__(self, program: BrokerProgram, clock: AdvancedClock) -> None:
+        self._clock = clock
         settings = program.broker.settings
         self.address, self.name_server = settings.broker_address, program.name_servers
         self.store = settings.store_path
@@ -52,6 +55,18 @@ class RunningBroker:
             return await function(self._broker)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def advance(self, seconds: float) -> None:
+        """Put the broker's clock forward; what is due by then is done within a moment.
+
+        Messages with a delay or a delivery time are delivered, so are those that a consumer gave
+        back; popped messages become visible; old messages are removed. Clients keep the real time,
+        and so do the intervals at which a broker checks transactions.
+
+        Raises:
+            ValueError: by less than nothing.
+        """
+        self._clock.advance(seconds)
 
     def producer(self, **options: Any) -> Producer:
         """Return a producer for this broker, to be entered with `with`."""
@@ -98,10 +113,11 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
         "storePathRootDir": str(store),
         **settings,
     }
-    program = BrokerProgram(starting_settings(chosen), namesrv_port=0)
+    clock = AdvancedClock()
+    program = BrokerProgram(starting_settings(chosen), namesrv_port=0, clock=clock)
     started: Future[RunningBroker] = Future()
     with ThreadPoolExecutor(1, "mqlake-broker") as thread:
-        ended = thread.submit(_run, program, started)
+        ended = thread.submit(_run, program, clock, started)
         running = started.result()
         try:
             yield running
@@ -110,18 +126,20 @@ def broker(store: Path | str | None = None, **settings: object) -> Generator[Run
             ended.result()
 
 
-def _run(program: BrokerProgram, started: Future[RunningBroker]) -> None:
+def _run(program: BrokerProgram, clock: AdvancedClock, started: Future[RunningBroker]) -> None:
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(program, started))
+            runner.run(_serve(program, clock, started))
     except BaseException as error:
         if started.done():
             raise
         started.set_exception(error)
 
 
-async def _serve(program: BrokerProgram, started: Future[RunningBroker]) -> None:
+async def _serve(
+    program: BrokerProgram, clock: AdvancedClock, started: Future[RunningBroker]
+) -> None:
     async with program:
-        running = RunningBroker(program)
+        running = RunningBroker(program, clock)
         started.set_result(running)
         await running.stopped()

@@ -1,0 +1,101 @@
+"""One connection to a broker for one request at a time, without an event loop.
+
+A request over the event loop of another thread costs two thread switches, about as much as the
+broker's whole work on a message.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from itertools import count
+from typing import Self
+
+from mqlake.errors import MqlakeError
+from mqlake.protocol import json_header
+from mqlake.protocol.command import Command
+from mqlake.protocol.frames import LENGTH_OF_HEADER, LENGTHS, encode
+from mqlake.remoting.client import split_address
+from mqlake.remoting.errors import ConnectionFailedError
+
+_LONGEST_FRAME = 1 << 24
+_LAST_OPAQUE = 2**31 - 1
+
+
+class BlockingConnection:
+    """Sends requests, and blocks until each is answered. For one thread at a time.
+
+    Args:
+        seconds: how long a connection, and each read or write, may take.
+
+    Raises:
+        ConnectionFailedError: nobody listens at "host:port".
+    """
+
+    def __init__(self, address: str, seconds: float) -> None:
+        self._address, self._opaques = address, count(1)
+        try:
+            self._socket = socket.create_connection(split_address(address), seconds)
+        except OSError as error:
+            raise ConnectionFailedError(f"{address}: {error}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A timeout of Python's own costs a further system call for each read and write.
+        self._socket.settimeout(None)
+        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close this process's side of the connection."""
+        self._socket.close()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the other side has not closed the connection."""
+        try:
+            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def request(self, command: Command) -> Command:
+        """Return the response to a request. After an error, the connection is of no use.
+
+        Raises:
+            ConnectionFailedError: it was lost, or there was no response in time: whether the
+                broker has done what was requested is not known.
+        """
+        command.opaque = next(self._opaques) & _LAST_OPAQUE
+        try:
+            self._socket.sendall(encode(command))
+            while True:
+                answer = self._receive()
+                if answer.is_response and answer.opaque == command.opaque:
+                    return answer
+        except BlockingIOError:
+            raise ConnectionFailedError(f"{self._address}: no answer in time") from None
+        except (OSError, MqlakeError) as error:
+            raise ConnectionFailedError(f"{self._address}: {error}") from error
+
+    def _receive(self) -> Command:
+        length, header_length = LENGTHS.unpack(self._read(LENGTHS.size))
+        if header_length != header_length & LENGTH_OF_HEADER or length > _LONGEST_FRAME:
+            raise ConnectionFailedError(f"{self._address}: not a frame that was requested")
+        rest = self._read(length - 4)
+        return json_header.decode(rest[:header_length])
+
+    def _read(self, size: int) -> bytes:
+        data = self._socket.recv(size, socket.MSG_WAITALL)
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise ConnectionFailedError(f"{self._address}: the connection was lost")
+            data += more
+        return data

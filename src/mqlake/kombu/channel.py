@@ -1,0 +1,263 @@
+"""A channel of kombu: queues are topics that are popped, exchanges are topics that are followed."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from mqlake.errors import MqlakeError
+from mqlake.kombu.border import Payload, VirtualMessage
+from mqlake.kombu.errors import RequestRefusedError
+from mqlake.kombu.names import exchange_topic
+from mqlake.kombu.payloads import (
+    delivery_time,
+    is_reply,
+    is_task,
+    mark_redelivered,
+    message_of,
+    payload_of,
+)
+from mqlake.kombu.queues import QueueChannel
+from mqlake.kombu.routing import matcher
+from mqlake.kombu.session import Subscription
+from mqlake.storage.clock import SystemClock
+from mqlake.workqueue.deliveries import Delivery, log_failures
+
+if TYPE_CHECKING:
+    from mqlake.kombu.transport import Transport
+
+_log = logging.getLogger(__name__)
+_tags = count(1)
+
+
+class Feed:
+    """One consumer of a channel.
+
+    Attributes:
+        subscription: what reads for it, once it was started.
+        waiting: messages that have arrived for it and were not delivered.
+    """
+
+    def __init__(
+        self, channel: Channel, callback: Callable[[VirtualMessage], object], *, no_ack: bool
+    ) -> None:
+        self.channel, self.callback, self.no_ack = channel, callback, no_ack
+        self.subscription: Subscription | None = None
+        self.waiting: deque[tuple[Payload, Delivery | None]] = deque()
+
+    async def stop(self) -> None:
+        """Stop reading, and give back what was not delivered."""
+        if self.subscription is not None:
+            self.subscription.stop()
+        waiting = [delivery for _, delivery in self.waiting if delivery is not None]
+        self.waiting.clear()
+        backs = [delivery.give_back() for delivery in waiting]
+        await log_failures(backs, "a message was not given back, and is redelivered later")
+
+
+class Channel(QueueChannel):
+    """Publishes, consumes and acknowledges on one connection."""
+
+    supports_fanout = True
+    do_restore = False  # The broker redelivers; `close` gives back what is not finished.
+
+    def __init__(self, connection: Transport, **kwargs: Any) -> None:
+        super().__init__(connection, **kwargs)
+        self._window = connection.call(self._session.open_window)
+        self._feeds: dict[str, Feed] = {}
+        self._delivered: dict[str, Delivery] = {}
+
+    # Publish
+
+    def basic_publish(self, message: Payload, exchange: str, routing_key: str, **_: Any) -> None:
+        """Store a message in the queues that it is routed to; return once brokers have it.
+
+        Raises:
+            RequestRefusedError: it is a task that no queue known here would get.
+        """
+        self._inplace_augment_message(message, exchange, routing_key)
+        if message["properties"].get("priority"):
+            self._transport.warn_of_priorities()
+        if not exchange:
+            self._put(routing_key, message)
+            return
+        bound = self._bound(exchange, routing_key)
+        if not bound and is_task(message) and self.typeof(exchange).type != "fanout":
+            raise RequestRefusedError(
+                f"a task for exchange {exchange!r}, routing key {routing_key!r} would be lost:"
+                " this process has declared no queue for it; name the queue, or add it to"
+                " task_queues"
+            )
+        takes_from = self._transport.queues.takes_from
+        queues = [queue for queue in bound if takes_from(queue, exchange)]
+        for queue in queues:
+            self._put(queue, message)
+        if not queues:
+            self._send_to_exchange(exchange, message)
+
+    def _put(self, queue: str, message: Payload, **_: Any) -> None:
+        deliver_at = None
+        if self._settings.broker_eta:
+            longest = int(self._settings.max_delay * 1000)
+            deliver_at = delivery_time(message, SystemClock().milliseconds(), longest)
+        queues, topic = self._transport.queues, self._topic(queue)
+        if not queues.reads_own_topic(queue):
+            self._send_to_exchange(next(iter(queues.followed[queue])), message)
+            return
+        if is_reply(message) and not self._transport.run(self._session.topics.exists(topic)):
+            # Whoever asked is gone; a topic would stay for ever.
+            _log.debug("a reply to %s was dropped: the queue does not exist any more", queue)
+            return
+        self._transport.send(message_of(topic, message, deliver_at))
+
+    def _send_to_exchange(self, exchange: str, message: Payload) -> None:
+        topic = exchange_topic(exchange, self._settings.topic_prefix)
+        self._transport.run(self._session.send_to_exchange(message_of(topic, message)))
+
+    def _bound(self, exchange: str, routing_key: str) -> list[str]:
+        """Return the queues that were bound to an exchange on this connection and match a key.
+
+        None for fanout exchanges: all queues read their topics.
+        """
+        kind = self.typeof(exchange)
+        if kind.type == "fanout" or exchange not in self.state.exchanges:
+            return []
+        return sorted(kind.lookup(self.get_table(exchange), exchange, routing_key, None))
+
+    # Consume
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool,
+        callback: Callable[[VirtualMessage], object],
+        consumer_tag: str,
+        **_: Any,
+    ) -> None:
+        """Consume a queue: messages arrive by `Transport.drain_events`."""
+        feed = Feed(self, callback, no_ack=no_ack)
+
+        def arrive(payload: Payload, delivery: Delivery | None) -> None:
+            feed.waiting.append((payload, delivery))
+            self._transport.arrivals.put(feed)
+
+        feed.subscription = self._transport.call(lambda: self._session.subscribe(self._window))
+        self._consumers.add(consumer_tag)
+        self._tag_to_queue[consumer_tag] = queue
+        self._feeds[consumer_tag] = feed
+        queues, run = self._transport.queues, self._transport.run
+        for exchange, offsets in queues.followed.get(queue, {}).items():
+            selects = matcher(self.typeof(exchange), self.get_table(exchange), exchange, queue)
+            run(self._session.follow_exchange(feed.subscription, offsets, selects, arrive))
+        if not queues.reads_own_topic(queue):
+            return
+        if queues.is_transient(queue):
+            queues.temporary.add(self._topic(queue))
+        for source in self._sources(queue):
+            run(self._session.read_queue(feed.subscription, source, self._window, arrive))
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """Stop a consumer; what it has delivered can still be acknowledged."""
+        feed = self._feeds.pop(consumer_tag, None)
+        if feed is None:
+            return
+        self._consumers.discard(consumer_tag)
+        self._tag_to_queue.pop(consumer_tag, None)
+        if self._transport.thread.is_own:
+            self._transport.run(feed.stop())
+
+    def deliver(self, feed: Feed) -> bool:
+        """Call a consumer with its next message; return whether it had one."""
+        try:
+            payload, delivery = feed.waiting.popleft()
+        except IndexError:
+            return False  # The consumer was cancelled, and its messages given back.
+        message = self._message(payload, delivery, no_ack=feed.no_ack)
+        if message is not None:
+            feed.callback(message)
+        return message is not None
+
+    def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> VirtualMessage | None:
+        """Return a message of a queue if it has one now."""
+        if not self._transport.queues.reads_own_topic(queue):
+            raise RequestRefusedError(
+                f"queue {queue!r} follows an exchange: consume it, `basic_get` cannot read it"
+            )
+        for source in self._sources(queue):
+            delivery = self._transport.run(self._session.get(source, self._window))
+            if delivery is not None:
+                return self._got(delivery, queue, no_ack=no_ack)
+        return None
+
+    def _got(self, delivery: Delivery, queue: str, *, no_ack: bool) -> VirtualMessage | None:
+        payload = payload_of(delivery.message)
+        if payload is None:
+            self._transport.run(delivery.ack())
+            _log.error("message %s of queue %s is not kombu's", delivery.message.message_id, queue)
+            return None
+        mark_redelivered(payload, delivery.message)
+        return self._message(payload, delivery, no_ack=no_ack)
+
+    def _message(
+        self, payload: Payload, delivery: Delivery | None, *, no_ack: bool
+    ) -> VirtualMessage | None:
+        # A redelivered message must not take the place of the one that was delivered before.
+        tag = payload["properties"]["delivery_tag"] = f"rocketmq-{next(_tags)}"
+        try:
+            message = self.Message(payload, channel=self)
+        except Exception:  # noqa: BLE001 (decoders of bodies raise what they like)
+            # Nobody can read it, and a worker that fails at it would fail again and again.
+            _log.exception("a message that kombu cannot read is acknowledged and not handed over")
+            message, no_ack = None, True
+        if delivery is not None and no_ack:
+            self._transport.run(delivery.ack())
+        elif delivery is not None:
+            self._delivered[tag] = delivery
+        return message
+
+    # Finish
+
+    def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
+        """Acknowledge a message; return once the broker has confirmed it."""
+        if multiple:
+            raise RequestRefusedError("an acknowledgement is of one message: multiple=True")
+        delivery = self._delivered.pop(delivery_tag, None)
+        if delivery is not None:
+            self._transport.run(delivery.ack())
+
+    def basic_reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Drop a message, or let it be redelivered at once."""
+        delivery = self._delivered.pop(delivery_tag, None)
+        if delivery is not None:
+            self._transport.run(delivery.give_back() if requeue else delivery.ack())
+
+    def basic_recover(self, requeue: bool = False) -> None:
+        """Let all messages be redelivered that are not finished."""
+        if not requeue:
+            raise RequestRefusedError("basic_recover needs requeue=True")
+        for tag in list(self._delivered):
+            self.basic_reject(tag, requeue=True)
+
+    def basic_qos(
+        self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False
+    ) -> None:
+        """Change how many messages may be delivered and not finished, 0 for no limit."""
+        super().basic_qos(prefetch_size, prefetch_count, apply_global)
+        window = self._window
+        window.limit = prefetch_count
+        self._transport.thread.call(window.wake)
+
+    def close(self) -> None:
+        """Stop all consumers, and let be redelivered what is not finished."""
+        if not self.closed and self._transport.thread.is_own:
+            for tag in list(self._feeds):
+                self.basic_cancel(tag)
+            try:
+                self._transport.run(self._session.close_window(self._window))
+            except MqlakeError as error:
+                _log.warning("a channel was not closed cleanly: %s", error)
+        self._delivered.clear()
+        super().close()

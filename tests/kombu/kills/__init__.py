@@ -1,0 +1,1 @@
+"""Workers and a broker that are killed while Celery tasks are sent: no task may be lost."""

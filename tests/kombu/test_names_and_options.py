@@ -1,0 +1,136 @@
+"""Names of topics, broker URLs, transport options, delivery times."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+pytest.importorskip("celery", reason="these tests need Celery: pip install 'mqlake[celery]'")
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kombu import Connection
+
+import mqlake.kombu  # noqa: F401 (registers the scheme)
+from mqlake.kombu.errors import ConfigurationError
+from mqlake.kombu.names import exchange_topic, queue_name, queue_topic
+from mqlake.kombu.payloads import delivery_time
+from mqlake.kombu.settings import name_servers, transport_settings
+from mqlake.protocol.naming import topic_fault
+
+NOW = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("queue", "topic"),
+    [
+        ("celery", "celery"),
+        ("a.b@host", "a%2Eb%40host"),
+        ("50%", "50%25"),
+        ("%RETRY%celery", "%25RETRY%25celery"),
+        ("ä|/../x", "%C3%A4%7C%2F%2E%2E%2Fx"),
+    ],
+)
+def test_topics_of_queues(queue: str, topic: str) -> None:
+    assert queue_topic(queue) == topic
+    assert queue_topic(queue, "shop-") == f"shop-{topic}"
+
+
+@given(st.text(max_size=12), st.sampled_from(["", "shop-"]))
+def test_names_are_reversible_and_allowed(queue: str, prefix: str) -> None:
+    try:
+        topic = queue_topic(queue, prefix)
+    except ConfigurationError:
+        assert not queue or any("\ud800" <= letter <= "\udfff" for letter in queue)
+        return
+    assert queue_name(topic, prefix) == queue
+    assert topic_fault(topic) is None
+    assert exchange_topic(queue, prefix) != topic
+
+
+@pytest.mark.parametrize(
+    ("queue", "reason"),
+    [
+        ("", "a name that is not empty"),
+        ("x" * 128, "longer than topic max length: 127"),
+        ("." * 43, "longer than topic max length: 127"),
+        ("TBW102", "RocketMQ's own"),
+        ("rmq_sys_x", "RocketMQ's own"),
+        ("\ud800", "not valid Unicode"),
+    ],
+)
+def test_names_that_are_refused(queue: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        queue_topic(queue)
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("rocketmq://a:1", "a:1"),
+        ("rocketmq://a:1/", "a:1"),
+        ("rocketmq://a", "a:9876"),
+        ("rocketmq://", "localhost:9876"),
+        ("rocketmq://a:1;b:2/", "a:1;b:2"),
+        ("rocketmq://a;b/", "a:9876;b:9876"),
+        (["rocketmq://a:1", "rocketmq://b:2/"], "a:1;b:2"),
+    ],
+)
+def test_name_servers_of_urls(url: object, found: str) -> None:
+    assert name_servers(Connection(url)) == found
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("rocketmq://user:secret@a:1", "no ACL"),
+        ("rocketmq://a:1;user:secret@b:2/", "name server 2 is not host:port"),
+        ("rocketmq://a:1/shop", "topic_prefix"),
+        ("rocketmq://a:1;b:2/shop", "name server 2 is not host:port"),
+        ("rocketmq://a:1;b:70000/", "name server 2 is not host:port"),
+    ],
+)
+def test_urls_that_are_refused(url: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason) as raised:
+        name_servers(Connection(url))
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"visibility_timeout": 0}, "visibility_timeout"),
+        ({"visibility_timeout": "1 h"}, "visibility_timeout"),
+        ({"queues_per_topic": 0}, "queues_per_topic"),
+        ({"group": "a b"}, "illegal characters"),
+        ({"topic_prefix": "%RETRY%"}, "topic_prefix"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, object], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        transport_settings(options)
+
+
+def test_options_of_kombu_are_left_alone() -> None:
+    found = transport_settings({"max_retries": 3, "visibility_timeout": 30})
+    assert found.visibility_timeout == 30
+
+
+@pytest.mark.parametrize(
+    ("seconds", "found"),
+    [(-5, None), (3, None), (4, 3_000), (60, 59_000), (7_200, 3_600_000)],
+)
+def test_delivery_times(seconds: int, found: int | None) -> None:
+    eta = datetime.fromtimestamp(NOW / 1000 + seconds, UTC).isoformat()
+    at = delivery_time({"headers": {"eta": eta}}, NOW, 3_600_000)
+    assert at == (None if found is None else NOW + found)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [{}, {"headers": {}}, {"headers": {"eta": 5}}, {"headers": {"eta": "soon"}},
+     {"headers": {"eta": "2100-01-01T00:00:00"}}],
+)  # fmt: skip
+def test_etas_that_only_a_worker_understands(payload: dict[str, object]) -> None:
+    assert delivery_time(payload, NOW, 3_600_000) is None

@@ -1,0 +1,109 @@
+"""Which queues get a message: tasks that nobody would get, fanout, queues of single workers."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("celery", reason="these tests need Celery: pip install 'mqlake[celery]'")
+
+from kombu import Exchange, Queue
+
+from mqlake.admin.admin import Admin
+from mqlake.admin.topics import names
+from mqlake.kombu.errors import RequestRefusedError
+from mqlake.kombu.names import queue_topic
+from mqlake.testing import RunningBroker
+from tests.kombu.conftest import Connect
+from tests.kombu.receiving import Received, consume, publish
+
+TASK = {"task": "bill", "id": "t-1"}
+
+
+def topics(broker: RunningBroker) -> list[str]:
+    async def ask(_: object) -> list[str]:
+        async with Admin(broker.name_server) as admin:
+            return await names(admin)
+
+    return broker.call(ask)
+
+
+def test_a_task_that_no_queue_would_get_is_refused(connect: Connect) -> None:
+    connection, exchange = connect(), Exchange("orders", type="direct")
+    with pytest.raises(RequestRefusedError, match="'orders', routing key 'paid' would be lost"):
+        publish(connection, "paid", "x", exchange=exchange, headers=TASK)
+    queue, received = Queue("orders-paid", exchange, routing_key="paid"), Received(connection)
+    with consume(connection, queue, received):
+        publish(connection, "paid", "x", exchange=exchange, headers=TASK)
+        received.wait(1)
+
+
+def test_a_durable_queue_gets_a_fanout_message_once(connect: Connect) -> None:
+    news = Exchange("durable-news", type="fanout")
+    audit, ledger = (Queue(name, news) for name in ("audit", "ledger"))
+    sender, sides = connect(), [connect(), connect()]
+    publish(sender, "", "before", exchange=news)
+    shared = [Received(side) for side in sides]
+    consumers = [consume(side, audit, each) for side, each in zip(sides, shared, strict=True)]
+    other = connect()
+    with other.channel() as channel:
+        ledger(channel).declare()
+    with consumers[0], consumers[1]:
+        publish(sender, "", *range(6), exchange=news)
+        deadline = time.monotonic() + 30
+        while sum(len(each.bodies) for each in shared) < 6:
+            assert time.monotonic() < deadline
+            for side in sides:
+                try:
+                    side.drain_events(timeout=0.05)
+                except TimeoutError:
+                    continue
+        for each in shared:
+            each.nothing_more(0.5)
+    assert sorted(shared[0].bodies + shared[1].bodies) == list(range(6))
+    # The other queue had no consumer; its messages wait, and another declaration skips none.
+    late = Received(other)
+    with consume(other, ledger, late):
+        late.wait(6)
+        late.nothing_more(0.5)
+    assert sorted(late.bodies) == list(range(6))
+
+
+def test_a_queue_of_one_worker_keeps_its_tasks(connect: Connect) -> None:
+    queue = Queue("w1@host.dq2", Exchange("C.dq2"), routing_key="w1@host", auto_delete=True)
+    with connect() as sender, sender.channel() as channel:
+        queue(channel).declare()
+        publish(sender, queue.name, "by name", headers=TASK)
+        publish(sender, "w1@host", "by key", exchange=queue.exchange, headers=TASK)
+    worker = connect()
+    received = Received(worker)
+    with consume(worker, queue, received):
+        received.wait(2)
+        received.nothing_more(0.5)
+    assert sorted(received.bodies) == ["by key", "by name"]
+
+
+def test_an_exclusive_queue_gets_what_is_sent_by_its_name(connect: Connect) -> None:
+    queue = Queue("mine", Exchange("private"), routing_key="key", exclusive=True)
+    connection = connect()
+    received = Received(connection)
+    with consume(connection, queue, received):
+        publish(connection, "mine", "by name")
+        publish(connection, "key", "by key", exchange=queue.exchange)
+        received.wait(2)
+    assert sorted(received.bodies) == ["by key", "by name"]
+
+
+def test_a_reply_creates_no_topic(connect: Connect, broker: RunningBroker) -> None:
+    connection = connect()
+    publish(connection, "gone-client", "result", correlation_id="t-1")
+    publish(connection, "gone-client-2", "task", correlation_id="t-1", headers=TASK)
+    known = topics(broker)
+    assert queue_topic("gone-client") not in known
+    assert queue_topic("gone-client-2") in known
+    client = connect()
+    received = Received(client)
+    with consume(client, Queue("live-client", auto_delete=True, durable=False), received):
+        publish(connection, "live-client", "result", correlation_id="t-1")
+        received.wait(1)
