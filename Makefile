@@ -48,6 +48,8 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.spark.follow --nightly
 	$(BIN)/python -m tests.client.faults --nightly
 	$(BIN)/python -m tests.client.hostile_broker --nightly
+	$(BIN)/python -m tests.simulation --nightly
+	$(BIN)/python -m tests.kombu.kills --nightly
 	STATEFUL_EXAMPLES=4000 $(BIN)/pytest -q -n 0 --timeout 7200 tests/store/test_stateful.py
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly
@@ -59,7 +61,7 @@ lock:  ## pin the newest packages in requirements.lock
 	@mkdir -p build
 	echo 'pyspark==4.2.0' > build/constraints.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--no-emit-index-url --extra spark --extra connect --extra kafka --extra delta --extra iceberg --extra uvloop --group dev --constraints build/constraints.txt \
+		--no-emit-index-url --extra spark --extra connect --extra kafka --extra delta --extra iceberg --extra uvloop --extra celery --extra taskiq --group dev --constraints build/constraints.txt \
 		--output-file requirements.lock --upgrade pyproject.toml
 
 clean:  ## remove what the targets made

@@ -9,6 +9,17 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
+EXTRAS = {"numba": "store", "numpy": "store"}
+"""The extra of mqlake that installs a package, for packages that whole layers need."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> str | None:
+    """Return what to install if a package of an extra is missing, in one line; None otherwise."""
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        return None
+    return f"{package} is not installed: pip install 'mqlake[{EXTRAS[package]}]'"
+
 
 def lazy_exports(
     package: str, modules: Mapping[str, str]
@@ -23,7 +34,13 @@ def lazy_exports(
     def find(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(import_module(f"{package}.{modules[name]}"), name)
+        try:
+            module = import_module(f"{package}.{modules[name]}")
+        except ModuleNotFoundError as error:
+            if missing := missing_extra(error):
+                raise ModuleNotFoundError(f"{package}: {missing}", name=error.name) from None
+            raise
+        value: object = getattr(module, name)
         # From now on the name is found without this function.
         setattr(sys.modules[package], name, value)
         return value

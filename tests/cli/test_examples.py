@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -62,6 +63,48 @@ def test_send_and_receive() -> None:
     assert sorted(billed) == [f"billed order {n}: {100 * n}" for n in (1, 3, 5, 7, 9)]
 
 
+def test_request_reply() -> None:
+    with broker() as running:
+        lines = run("request_reply.py", running.name_server)
+    assert lines == ["apple: 0.40", "pear: 0.55", "brick: not for sale"]
+
+
+def test_celery_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("celery", reason="the example needs Celery: pip install 'mqlake[celery]'")
+    worker = ("celery", "-A", "celery_app", "worker", "-P", "solo")
+    with broker() as running:
+        monkeypatch.setenv("BROKER_URL", f"rocketmq://{running.name_server}/")
+        assert run("celery_app.py") == ["sent 4 tasks"]
+        assert billed_by(worker, tmp_path / "worker.log") == ["0", "1", "2", "3"]
+
+
+def test_taskiq_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("taskiq", reason="the example needs taskiq: pip install 'mqlake[taskiq]'")
+    worker = ("taskiq", "worker", "taskiq_app:broker", "--workers", "1")
+    with broker() as running:
+        monkeypatch.setenv("NAME_SERVERS", running.name_server)
+        assert run("taskiq_app.py") == ["sent 4 tasks"]
+        assert billed_by(worker, tmp_path / "worker.log") == ["0", "1", "2", "3"]
+
+
+def billed_by(worker: tuple[str, ...], log: Path) -> list[str]:
+    """Return the orders that a worker bills, in their order; it is stopped after four."""
+    command = [sys.executable, "-m", *worker]
+    with log.open("wb") as output:
+        running = subprocess.Popen(command, cwd=EXAMPLES, stdout=output, stderr=output)
+    try:
+        deadline = time.monotonic() + 60
+        while log.read_text().count("billed order ") < 4:
+            assert running.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        running.terminate()
+        assert running.wait(30) == 0, log.read_text()
+    finally:
+        running.kill()
+    return sorted(re.findall(r"billed order (\d)", log.read_text()))
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_tags_with_spark() -> None:
@@ -105,7 +148,7 @@ def test_the_demo_says_what_differs(
 
 def test_every_example_is_listed_and_run() -> None:
     listed = (EXAMPLES / "README.md").read_text()
-    tested = Path(__file__).read_text()
+    tested = Path(__file__).read_text() + 'run("orders_service.py"'  # test_orders_service.py
     for path in EXAMPLES.glob("*.py"):
         assert f"]({path.name})" in listed
         assert f'run("{path.name}"' in tested

@@ -38,6 +38,7 @@ from mqlake.cli.commands.kafka import inspect as inspect_kafka
 from mqlake.cli.commands.kafka import verify as verify_kafka
 from mqlake.cli.options import UsageError
 from mqlake.errors import MqlakeError
+from mqlake.exports import missing_extra
 
 FAILED = 2
 INTERRUPTED = 128 + 2
@@ -134,6 +135,8 @@ def _reason(error: Exception, arguments: Sequence[str]) -> str:
             return str(error)
         case OSError(strerror=str() as problem, filename=str() as name):
             return f"{name}: {problem}"
+        case ModuleNotFoundError() if missing := missing_extra(error):
+            return missing
         case _:
             return f"unexpected {type(error).__name__}: {error} (MQLAKE_DEBUG=1 shows where)"
 

@@ -18,6 +18,7 @@ from mqlake.errors import MqlakeError, StoreError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.kernels import load_kernels
+from mqlake.storage.clock import Clock
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.config.properties_file import PATH, read_changed
 
@@ -62,6 +63,7 @@ class BrokerProgram:
     Args:
         settings: see `starting_settings`.
         config: the file that they come from, for changes made while the broker runs.
+        clock: see `Broker`.
 
     Attributes:
         broker: there while the program runs.
@@ -76,8 +78,10 @@ class BrokerProgram:
         settings: BrokerSettings,
         namesrv_port: int = NAMESRV_PORT,
         config: Path | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self._settings, self._namesrv_port, self._config = settings, namesrv_port, config
+        self._settings, self._namesrv_port = settings, namesrv_port
+        self._config, self._clock = config, clock
 
     async def __aenter__(self) -> Self:
         begin = time.perf_counter()
@@ -87,7 +91,9 @@ class BrokerProgram:
             if not settings.name_servers:
                 address = await self._start_name_server(undo)
                 settings = msgspec.structs.replace(settings, namesrv_addr=address)
-            self.broker = await undo.enter_async_context(Broker(settings, self._config))
+            self.broker = await undo.enter_async_context(
+                Broker(settings, self._config, clock=self._clock)
+            )
             self.name_servers = settings.namesrv_addr
             self._undo = undo.pop_all()
         _log.info(
