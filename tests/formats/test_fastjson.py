@@ -34,6 +34,15 @@ def test_dumps_gives_the_bytes_that_rocketmq_5_wrote(name: str) -> None:
     assert seen == 6
 
 
+@given(VALUES, st.integers(0, 3))
+def test_encoded_values_are_taken_over(value: object, depth: int) -> None:
+    whole, part = value, fastjson.encode(value, depth)
+    mixed: object = part
+    for _ in range(depth):
+        whole, mixed = {"in": whole}, {"in": mixed}
+    assert fastjson.dumps(mixed) == fastjson.dumps(whole)
+
+
 @pytest.mark.parametrize("name", ["rmq533-clean", "rmq49-clean"])
 def test_older_files_mean_the_same(name: str) -> None:
     table = fastjson.loads((golden(name).path / "config" / "delayOffset.json").read_bytes())

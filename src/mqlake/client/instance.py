@@ -97,10 +97,24 @@ class ClientInstance:
         is_producer = self.members.remove_producer(member)
         if not is_producer and not is_consumer:
             return
+        await self._tell_all_gone(
+            member.group if is_producer else None, member.group if is_consumer else None
+        )
+        if is_producer and self.members.producers:
+            await self._register_again()
+
+    async def _register_again(self) -> None:
+        """Have brokers send this client replies again.
+
+        A broker of RocketMQ forgets where a client's replies go when any of its producers leaves,
+        and learns it only from one that it does not know (`ProducerManager.clientChannelTable`).
+        """
+        await self._tell_all_gone(min(self.members.producers), None)
+        await self.heartbeat()
+
+    async def _tell_all_gone(self, producer_group: str | None, consumer_group: str | None) -> None:
         header = UnregisterClientHeader(
-            client_id=self.client_id,
-            producer_group=member.group if is_producer else None,
-            consumer_group=member.group if is_consumer else None,
+            client_id=self.client_id, producer_group=producer_group, consumer_group=consumer_group
         )
         asked = (self._tell_gone(address, header) for address in sorted(self._greeted))
         await asyncio.gather(*asked)

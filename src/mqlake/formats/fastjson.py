@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import cast
+from typing import NamedTuple, cast
 
 from mqlake.errors import FormatError
 from mqlake.formats import java_string
@@ -43,6 +43,12 @@ _QUOTES = {
 }
 
 
+class Encoded(NamedTuple):
+    """A value that `encode` has made text of; `dumps` takes it over as it is."""
+
+    text: str
+
+
 def loads(data: bytes) -> object:
     """Return the first value in `data`; objects become dicts whose integer keys are int.
 
@@ -60,8 +66,8 @@ def loads(data: bytes) -> object:
 def dumps(value: object, *, pretty: bool = True) -> str:
     """Return the text fastjson's pretty format has: tabs, integer keys unquoted.
 
-    `value` is made of dicts, lists, strings, numbers, booleans and None. Not `pretty` is the same
-    in one line without blanks.
+    `value` is made of dicts, lists, strings, numbers, booleans, None, and `Encoded` values. Not
+    `pretty` is the same in one line without blanks.
 
     Raises:
         FormatError: another type, or values nested deeper than 100.
@@ -69,6 +75,17 @@ def dumps(value: object, *, pretty: bool = True) -> str:
     parts: list[str] = []
     _write(value, "\n" if pretty else "", parts.append, 0)
     return "".join(parts)
+
+
+def encode(value: object, depth: int) -> Encoded:
+    """Return the pretty text of a value that `dumps` will find within so many objects and lists.
+
+    Raises:
+        FormatError: as `dumps`.
+    """
+    parts: list[str] = []
+    _write(value, "\n" + "\t" * depth, parts.append, depth)
+    return Encoded("".join(parts))
 
 
 class _Reader:
@@ -190,6 +207,9 @@ def _join_surrogates(text: str) -> str:
 def _write(value: object, line: str, put: Callable[[str], object], depth: int) -> None:
     if depth > MAX_DEPTH:
         raise FormatError(f"values nested deeper than {MAX_DEPTH}")
+    if isinstance(value, Encoded):
+        put(value.text)
+        return
     if isinstance(value, dict):
         brackets, pairs = "{}", list(cast("dict[object, object]", value).items())
     elif isinstance(value, list):

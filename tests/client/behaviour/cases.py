@@ -296,9 +296,10 @@ async def transactions_are_committed_or_dropped(names: str, word: str) -> None:
 
 
 async def a_request_is_replied_to(names: str, word: str) -> None:
+    # With a client id of its own: while any producer of a client leaves, replies can be lost.
     async with (
-        Producer(names, group=f"{word}-askers") as producer,
-        Producer(names, group=f"{word}-askers"),
+        Producer(names, group=f"{word}-askers", instance=word) as producer,
+        Producer(names, group=f"{word}-askers", instance=word),
     ):
         await producer.send(Message(topic=word, body=b"nobody waits"))
 
@@ -313,6 +314,25 @@ async def a_request_is_replied_to(names: str, word: str) -> None:
         await running
         with pytest.raises(NoReplyError, match="no reply within"):
             await producer.request(Message(topic=word, body=b"nobody"), timeout=0.5)
+
+
+async def replies_arrive_after_another_producer_has_left(names: str, word: str) -> None:
+    async with (
+        Producer(names, group=f"{word}-askers", instance=word) as producer,
+        Consumer(names, f"{word}-group", word, settings=FIRST) as consumer,
+    ):
+
+        async def handle(message: ConsumedMessage) -> None:
+            await producer.reply(message, message.body)
+
+        running = asyncio.create_task(consumer.run(handle))
+        for number in range(2):
+            async with Producer(names, group=f"{word}-other", instance=word) as other:
+                await other.send_oneway(Message(topic=f"{word}-elsewhere", body=b"heard by nobody"))
+            ask = Message(topic=word, body=b"%d" % number)
+            assert (await producer.request(ask, timeout=_PATIENCE)).body == ask.body
+        await consumer.close()
+        await running
 
 
 async def an_offset_can_be_sought(names: str, word: str) -> None:
@@ -588,6 +608,7 @@ CASES: Sequence[Case] = (
     delayed_messages_come_late,
     transactions_are_committed_or_dropped,
     a_request_is_replied_to,
+    replies_arrive_after_another_producer_has_left,
     an_offset_can_be_sought,
     a_listener_may_seek_and_commit,
     broadcasting_members_seek_backwards,

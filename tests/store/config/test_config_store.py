@@ -133,6 +133,31 @@ def test_what_no_table_knows_stays(tmp_path: Path, name: str) -> None:
     assert others == {name: (tmp_path / "config" / name).read_bytes() for name in others}
 
 
+def test_unknown_members_stay_with_every_write_and_go_with_their_topic(tmp_path: Path) -> None:
+    topics = {name: {"topicName": name, "futureField": name} for name in ("A", "B", "C")}
+    path = tmp_path / "config" / "topics.json"
+    path.parent.mkdir()
+    path.write_text(fastjson.dumps({"topicConfigTable": topics}))
+    table = open_config(tmp_path).topics
+    for step in (
+        lambda: table.put(Topic(topic_name="A", read_queue_nums=1)),
+        lambda: table.put(Topic(topic_name="A", read_queue_nums=2)),
+        lambda: table.remove("C"),
+        lambda: table.put(Topic(topic_name="C")),
+    ):
+        step()
+        write = table.write()
+        assert write is not None
+        write.complete()
+    after = read(tmp_path, "topics.json")["topicConfigTable"]
+    assert {name: entry.get("futureField") for name, entry in after.items()} == {
+        "A": "A",
+        "B": "B",
+        "C": None,
+    }
+    assert after["A"]["readQueueNums"] == 2
+
+
 def test_nothing_is_written_without_a_change(golden_config: Path) -> None:
     before = {file.name: file.stat().st_mtime_ns for file in (golden_config / "config").iterdir()}
     config = open_config(golden_config)

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
+from mqlake.formats import fastjson
 from mqlake.formats.config import DataVersion, SubscriptionGroups, Topics
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
@@ -17,12 +18,22 @@ from mqlake.store.config.config_file import C, ConfigFile, ConfigWrite, Fields
 
 E = TypeVar("E", bound=msgspec.Struct)
 
+_DEPTH = 2
+"""An entry is in its table, and the table is in the file's object."""
+
 
 class ConfigEntries(Generic[C, E]):
-    """Entries by name. Every change counts in the file's version; `write` keeps them."""
+    """Entries by name. Every change counts in the file's version; `write` keeps them.
+
+    A file may have 50,000 entries, and is written whole for a change of one: the text of an entry
+    is made once.
+    """
 
     def __init__(self, file: ConfigFile[C], table: str, entries: dict[str, E]) -> None:
         self._file, self._table, self._entries = file, table, dict(entries)
+        found = file.fields.get(table)
+        self._loaded = cast("dict[str, Fields | None]", found) if isinstance(found, dict) else {}
+        self._texts: dict[str, tuple[E, fastjson.Encoded]] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -55,6 +66,7 @@ class ConfigEntries(Generic[C, E]):
         """Remove an entry; say whether there was one."""
         if self._entries.pop(name, None) is None:
             return False
+        self._loaded.pop(name, None)
         self._file.next_version()
         return True
 
@@ -62,18 +74,24 @@ class ConfigEntries(Generic[C, E]):
         """Return what writes the file, None if it lacks nothing."""
         if not self._file.changed:
             return None
-        old, entries, others = (
-            self._file.fields.get(self._table),
-            dict(self._entries),
-            self._others(),
-        )
-        stored = cast("dict[str, Fields | None]", old) if isinstance(old, dict) else {}
+        entries, others = dict(self._entries), self._others()
 
         def tables() -> Fields:
-            merged = {name: _merged(e, stored.get(name) or {}) for name, e in entries.items()}
-            return {self._table: merged, **others}
+            return {self._table: self._encode(entries), **others}
 
         return self._file.write(tables)
+
+    def _encode(self, entries: dict[str, E]) -> dict[str, fastjson.Encoded]:
+        """Return the text of each entry; only one thread at a time does it."""
+        known, texts = self._texts, dict[str, tuple[E, fastjson.Encoded]]()
+        for name, entry in entries.items():
+            found = known.get(name)
+            if found is None or found[0] is not entry:
+                merged = _merged(entry, self._loaded.get(name) or {})
+                found = entry, fastjson.encode(merged, _DEPTH)
+            texts[name] = found
+        self._texts = texts
+        return {name: text for name, (_, text) in texts.items()}
 
     def _others(self) -> Fields:
         """Return the file's other tables, which do not change any more."""

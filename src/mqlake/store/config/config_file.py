@@ -97,7 +97,8 @@ class ConfigFile(Generic[C]):
 
         Args:
             tables: returns members that replace those of the file, under the file's names. It is
-                called in the thread that writes: what it works on must not change any more.
+                called in the thread that writes, by one thread at a time: what it works on must not
+                change any more.
         """
         changes = self.changes
         version = msgspec.to_builtins(self.version)
