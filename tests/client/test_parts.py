@@ -40,15 +40,13 @@ def consumed(offset: int, body: bytes = b"x") -> ConsumedMessage:
         queue=QUEUE,
         queue_offset=offset,
         physical_offset=0,
-        message_id=str(offset),
-        offset_message_id="",
-        properties={},
+        encoded_properties=b"",
         flag=0,
         sys_flag=0,
         born_timestamp=0,
-        born_host="",
+        born_address=b"",
         store_timestamp=0,
-        store_host="",
+        store_address=b"",
         reconsume_times=0,
     )
 
@@ -370,13 +368,15 @@ def test_a_cancelled_sender_leaves_the_count_as_it_was() -> None:
 
 def test_a_consumed_message_is_sent_anew_without_what_rocketmq_added() -> None:
     message = consumed(0)
-    message.properties |= {
-        "RETRY_TOPIC": "other",
-        "RECONSUME_TIME": "3",
-        "TIMER_DELAY_MS": "5000",
-        "TRAN_MSG": "true",
-        "mine": "kept",
-    }
+    message.properties.update(
+        {
+            "RETRY_TOPIC": "other",
+            "RECONSUME_TIME": "3",
+            "TIMER_DELAY_MS": "5000",
+            "TRAN_MSG": "true",
+            "mine": "kept",
+        }
+    )
     again = message_from_json(msgspec.json.encode(message_to_json(message)), "t")
     assert again.properties == {"mine": "kept"}
     assert not again.is_delayed

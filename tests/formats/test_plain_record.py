@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqlake.errors import FormatError
 from mqlake.formats import record
-from mqlake.formats.plain_record import plain_at
+from mqlake.formats.plain_record import any_at, plain_at
+from mqlake.formats.properties import decode_properties
 from mqlake.formats.record import Fault
 
 HOSTS = st.sampled_from(("127.0.0.1:10911", "[2001:db8:0:0:0:0:0:1]:10911"))
@@ -55,6 +58,25 @@ def test_only_good_records_are_plain(data: bytes, before: bytes) -> None:
     known = record.decode(data, at)
     assert (known.queue_id, known.flag, known.queue_offset) == (head[3], head[4], head[5])
     assert (known.physical_offset, known.sys_flag) == (head[6], head[7])
+
+
+@given(damaged(), st.binary(max_size=9))
+def test_any_record_is_found_as_check_finds_it(data: bytes, before: bytes) -> None:
+    data, at = before + data, len(before)
+    fault, layout = record.check(data, at, len(data))
+    if layout is None or fault not in (Fault.GOOD, Fault.CRC):
+        with pytest.raises(FormatError, match=f"byte {at}: "):
+            any_at(data, at, len(data))
+        return
+    found, reason = any_at(data, at, len(data))
+    assert (reason is None) == (fault is Fault.GOOD)
+    if fault is Fault.GOOD:
+        assert found == (plain_at(data, at, len(data)) or found)
+        known = record.decode(data, at)
+        head, body_at, topic, properties_at = found
+        assert topic.decode() == known.topic
+        assert data[body_at : body_at + head[14]] == known.body
+        assert decode_properties(data[properties_at : at + head[0]]) == known.properties
 
 
 @given(records())

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from mqlake.errors import FormatError
+from mqlake.formats.host import decode_host
+from mqlake.formats.message_id import encode_message_id
 from mqlake.formats.properties import (
     DELAY,
     DELIVER_MS,
@@ -19,6 +21,7 @@ from mqlake.formats.properties import (
     TAGS,
     UNIQ_KEY,
     WAIT,
+    decode_properties,
     key_list,
 )
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -95,20 +98,20 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         return given[0]
 
 
-class ReceivedMessage(msgspec.Struct, kw_only=True, eq=False):
+class ReceivedMessage(msgspec.Struct, eq=False):
     """A message that came from a broker.
+
+    What is seldom asked for is decoded when it is asked for.
 
     Attributes:
         topic: the one that was subscribed to, also if the message came back by a retry topic.
         queue: where it was read.
         queue_offset: its number in that queue.
-        physical_offset: its place in the broker's commit log, bytes.
-        message_id: its unique key, which the producer's `SendResult` has, too; the offset message
-            id where the producer made none.
-        offset_message_id: where it is stored: the broker's address and the physical offset.
-        properties: all, those of RocketMQ included.
+        physical_offset: its place in the broker's commit log, bytes; -1 for a reply.
+        encoded_properties: its properties as they are stored.
         born_timestamp, store_timestamp: when it was sent and stored, milliseconds since 1970.
-        born_host, store_host: "address:port" of its producer and its broker.
+        born_address, store_address: of its producer and its broker: 4 or 16 bytes, and 4 bytes for
+            the port; none where that is not known.
         reconsume_times: how many times the group has had it before.
         body_fault: why `body` is not what the producer sent: it cannot be decompressed, or its
             checksum is wrong. None if it is.
@@ -119,17 +122,49 @@ class ReceivedMessage(msgspec.Struct, kw_only=True, eq=False):
     queue: MessageQueue
     queue_offset: int
     physical_offset: int
-    message_id: str
-    offset_message_id: str
-    properties: dict[str, str]
+    encoded_properties: bytes
     flag: int
     sys_flag: int
     born_timestamp: int
-    born_host: str
+    born_address: bytes
     store_timestamp: int
-    store_host: str
+    store_address: bytes
     reconsume_times: int
     body_fault: str | None = None
+    _properties: dict[str, str] | None = None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Return all properties, those of RocketMQ included."""
+        found = self._properties
+        if found is None:
+            found = self._properties = decode_properties(self.encoded_properties)
+        return found
+
+    @property
+    def message_id(self) -> str:
+        """Return the unique key, which the producer's `SendResult` has, too.
+
+        The offset message id where the producer made none.
+        """
+        return self.properties.get(UNIQ_KEY) or self.offset_message_id
+
+    @property
+    def offset_message_id(self) -> str:
+        """Return where it is stored: the broker's address, the physical offset. Replies have ""."""
+        if self.physical_offset < 0 or not self.store_address:
+            return ""
+        return encode_message_id(self.store_address, self.physical_offset)
+
+    @property
+    def born_host(self) -> str:
+        """Return "address:port" of its producer."""
+        return decode_host(self.born_address) if self.born_address else ""
+
+    @property
+    def store_host(self) -> str:
+        """Return "address:port" of its broker."""
+        return decode_host(self.store_address) if self.store_address else ""
 
     @property
     def tags(self) -> str | None:

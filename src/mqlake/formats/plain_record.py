@@ -1,4 +1,4 @@
-"""Where the parts of a plain record are: a quick look (docs/formats/record.md).
+"""Where the parts of a record are: a quick look at plain ones (docs/formats/record.md).
 
 Nearly all records are plain: their topic has at most 127 bytes (version 1), and `record.check`
 finds them good. For all others, `record.check` says what they are.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 
+from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.formats.file_name import is_safe_topic
 
@@ -53,3 +54,22 @@ def plain_at(data: bytes, at: int, end: int) -> Plain | None:
     if body_length and head[2] != zlib.crc32(data[body_at:body_end]) & record.CRC_MASK:
         return None
     return head, body_at, topic, properties_at
+
+
+def any_at(data: bytes, at: int, end: int) -> tuple[Plain, str | None]:
+    """Return where the parts of the record at `at` are, and what is wrong with its body, if it is.
+
+    Args:
+        end: where the last record may end, at most the length of the data.
+
+    Raises:
+        FormatError: more is wrong with it than the checksum of its body.
+    """
+    fault, layout = record.check(data, at, end)
+    reason = f"byte {at}: {record.FAULT_REASONS[fault]}"
+    if layout is None or fault not in (record.Fault.GOOD, record.Fault.CRC):
+        raise FormatError(reason)
+    head: Head = record.HEADS[data[at + record.SYS_FLAG_AT + 3] >> 4 & 3].unpack_from(data, at)
+    topic = data[layout.topic_at : layout.topic_at + layout.topic_length]
+    found = head, layout.body_at, topic, layout.properties_at
+    return found, reason if fault else None

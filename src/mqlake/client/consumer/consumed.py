@@ -19,7 +19,7 @@ class Finisher(Protocol):
         ...
 
 
-class ConsumedMessage(ReceivedMessage, kw_only=True, eq=False):
+class ConsumedMessage(ReceivedMessage, eq=False):
     """A message that was handed over, to be finished by `ack` or `retry_later`.
 
     Until then the group's offset does not pass it.

@@ -32,7 +32,7 @@ _AGAIN = 0.2
 _log = logging.getLogger(__name__)
 
 
-class PoppedMessage(ReceivedMessage, kw_only=True, eq=False):
+class PoppedMessage(ReceivedMessage, eq=False):
     """A message that nobody else gets for a while.
 
     Attributes:

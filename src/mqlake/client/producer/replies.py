@@ -9,8 +9,9 @@ from mqlake.client.bodies import decompress
 from mqlake.client.errors import ClientError, NoReplyError
 from mqlake.client.message import Message, ReceivedMessage
 from mqlake.errors import FormatError
+from mqlake.formats.host import encode_host
 from mqlake.formats.own_properties import CLUSTER
-from mqlake.formats.properties import UNIQ_KEY, decode_properties
+from mqlake.formats.properties import decode_properties
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.reply import ReplyMessageHeader
@@ -64,11 +65,12 @@ class Replies:
     def take(self, command: Command) -> bool:
         """Take a reply; return whether somebody waits for it."""
         header = command.header(ReplyMessageHeader)
-        properties = decode_properties((header.properties or "").encode("utf-8", "replace"))
+        encoded = (header.properties or "").encode("utf-8", "replace")
+        properties = decode_properties(encoded)
         future = self._waiting.get(properties.get(CORRELATION_ID, ""))
         if future is None or future.done():
             return False
-        future.set_result(_message(header, properties, bytes(command.body)))
+        future.set_result(_message(header, encoded, bytes(command.body)))
         return True
 
 
@@ -88,9 +90,7 @@ def reply_to(request: ReceivedMessage, body: bytes) -> Message:
     return Message(topic=properties[CLUSTER] + REPLY_SUFFIX, body=body, properties=wanted)
 
 
-def _message(
-    header: ReplyMessageHeader, properties: dict[str, str], body: bytes
-) -> ReceivedMessage:
+def _message(header: ReplyMessageHeader, properties: bytes, body: bytes) -> ReceivedMessage:
     fault = None
     try:
         body = decompress(body, header.sys_flag)
@@ -101,16 +101,22 @@ def _message(
         body=body,
         queue=MessageQueue(header.topic, "", header.queue_id),
         queue_offset=0,
-        physical_offset=0,
-        message_id=properties.get(UNIQ_KEY, ""),
-        offset_message_id="",
-        properties=properties,
+        physical_offset=-1,
+        encoded_properties=properties,
         flag=header.flag,
         sys_flag=header.sys_flag,
         born_timestamp=header.born_timestamp,
-        born_host=header.born_host,
+        born_address=_address(header.born_host),
         store_timestamp=header.store_timestamp,
-        store_host=header.store_host,
+        store_address=_address(header.store_host),
         reconsume_times=header.reconsume_times or 0,
         body_fault=fault,
     )
+
+
+def _address(text: str) -> bytes:
+    """Return the bytes of "address:port" or "/address:port"; none if it is something else."""
+    try:
+        return encode_host(text.removeprefix("/"))
+    except FormatError:
+        return b""
