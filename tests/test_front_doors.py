@@ -23,6 +23,7 @@ HEAVY = ("numba", "numpy", "pyarrow", "pyspark")
 
 EXPORTS = {
     "mqlake.admin": {"Admin"},
+    "mqlake.arrow": {"SETTINGS", "ArrowBatch", "ArrowConsumer"},
     "mqlake.broker": {"Broker", "BrokerSettings", "make_broker_settings"},
     "mqlake.client": {
         "BrokerError", "ClientError", "ClosedError", "Cluster", "Compression", "ConsumedMessage",

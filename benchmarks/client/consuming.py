@@ -19,6 +19,7 @@ SIZES = {"128 B": 128, "1 KiB": 1024}
 WAYS = {
     "mqlake, handler": ("mqlake", "push"),
     "mqlake, async for": ("mqlake", "iterate"),
+    "mqlake, Arrow batches": ("mqlake", "arrow"),
     "Java, push consumer": ("java", "push"),
     "Java, lite pull consumer": ("java", "pull"),
 }
@@ -26,9 +27,9 @@ WAYS = {
 METHOD = """\
 A topic of 4 queues on `mqlake broker` holds {count:,} messages; new groups read all of them by
 turns, from the first message handed over to the last one: mqlake's `Consumer` with a handler and
-with `async for` and `ack()`, and the push consumer and the lite pull consumer of RocketMQ's client
-{java} with their defaults. Each client is a process of its own. The first {dropped} turns are not
-counted."""
+with `async for` and `ack()`, its `ArrowConsumer` with `arrow_batches()`, and the push consumer and
+the lite pull consumer of RocketMQ's client {java} with their defaults. Each client is a process of
+its own. The first {dropped} turns are not counted."""
 
 
 def measure(bench: Bench) -> Section:
@@ -58,10 +59,13 @@ def measure(bench: Bench) -> Section:
                 )
                 for name, answers in turns.items()
             ]
-            ours, java = turns["mqlake, handler"], turns["Java, push consumer"]
-            rate = _median(java, "seconds") / _median(ours, "seconds")
-            text = f"{title}: messages a second with a handler, against Java's push consumer"
-            bars.append(Bar(text, "≥", 0.5, rate, "x"))
+            java = _median(turns["Java, push consumer"], "seconds")
+            for way, bar, form in (
+                ("mqlake, handler", 0.5, "with a handler"),
+                ("mqlake, Arrow batches", 1.0, "as Arrow batches"),
+            ):
+                text = f"{title}: messages a second {form}, against Java's push consumer"
+                bars.append(Bar(text, "≥", bar, java / _median(turns[way], "seconds"), "x"))
             remarks += [
                 f"{title}, {name}: {1e6 * _median(answers, 'cpu') / COUNT:.1f} µs of CPU a message"
                 for name, answers in turns.items()

@@ -14,6 +14,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
+from mqlake.arrow import SETTINGS, ArrowConsumer
 from mqlake.client import ConsumedMessage, Consumer, ConsumerSettings, Message, Producer
 
 SECONDS = 120
@@ -117,6 +120,23 @@ class Peer:
                     return watch.measured(int(count))
         raise AssertionError("the consumer was closed")
 
+    async def arrow(self, names: str, topic: str, group: str, count: str) -> Answer:
+        """Consume a backlog in batches of Arrow columns, and acknowledge each batch."""
+        watch: Stopwatch | None = None
+        left = int(count)
+        settings = msgspec.structs.replace(SETTINGS, consume_from="first")
+        async with (
+            ArrowConsumer(names, group, topic, settings=settings) as consumer,
+            asyncio.timeout(SECONDS),
+        ):
+            async for batch in consumer.arrow_batches():
+                watch = watch or Stopwatch()
+                await batch.ack()
+                left -= len(batch)
+                if left <= 0:
+                    return watch.measured(int(count))
+        raise AssertionError("the consumer was closed")
+
     async def _producer_of(self, names: str) -> Producer:
         if self._names != names or self._producer is None:
             if self._producer is not None:
@@ -143,6 +163,7 @@ def main() -> None:
         "batches": peer.batches,
         "push": peer.push,
         "iterate": peer.iterate,
+        "arrow": peer.arrow,
     }
     with asyncio.Runner() as runner:
         for line in sys.stdin:

@@ -10,7 +10,6 @@ from typing import cast
 import pytest
 
 from mqlake.client.consumer import finishing as finishing_module
-from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.finishing import Finishing
 from mqlake.client.consumer.inbox import Inbox, Source
@@ -36,9 +35,9 @@ class Rig:
         self.held.locked_until = float("inf")
         self.takes_back = asyncio.Event()
         self.is_broken = False
-        calls, ownership = cast("BrokerCalls", self), cast("Ownership", self)
+        ownership = cast("Ownership", self)
         self.finishing = Finishing(
-            calls,
+            self.send_back,
             self.inbox,
             settings,
             ownership,

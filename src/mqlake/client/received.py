@@ -70,7 +70,7 @@ def _message(
     properties, sys_flag = data[properties_at:end], head[7]
     body, fault = data[body_at : body_at + head[14]], None
     if sys_flag & COMPRESSED:
-        body, fault = _expand(body, sys_flag, longest)
+        body, fault = expand_body(body, sys_flag, longest)
     topic = queue.topic
     if topic.startswith(RETRY_PREFIX):
         topic = decode_properties(properties).get(RETRY_TOPIC) or topic
@@ -92,7 +92,7 @@ def _message(
     )
 
 
-def _expand(body: bytes, sys_flag: int, longest: int) -> tuple[bytes, str | None]:
+def expand_body(body: bytes, sys_flag: int, longest: int) -> tuple[bytes, str | None]:
     """Return a body decompressed; as it is, and why, if that cannot be done."""
     try:
         return decompress(body, sys_flag, max(0, longest)), None

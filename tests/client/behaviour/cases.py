@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
+from mqlake.arrow import SETTINGS, ArrowConsumer
 from mqlake.client import (
     ClientError,
     Compression,
@@ -111,6 +113,49 @@ async def compressed_bodies_are_read(names: str, word: str) -> None:
             (message,) = await collect(consumer, 1)
     assert message.body == body
     assert message.sys_flag & 1
+
+
+async def arrow_batches_bring_every_field(names: str, word: str) -> None:
+    settings = msgspec.structs.replace(SETTINGS, consume_from="first", handover=0.1)
+    long = b"a long body, " * 2000
+    async with Producer(names, compression=Compression(over=100)) as producer:
+        several = [Message(topic=word, body=b"%d" % n, tags="red") for n in range(200)]
+        sent = list(await producer.send_many(several))
+        sent.append(
+            await producer.send(
+                Message(
+                    topic=word,
+                    body=long,
+                    tags="red",
+                    keys=["k1", "k2"],
+                    properties={"colour": "röt"},
+                    flag=7,
+                )
+            )
+        )
+        await producer.send(Message(topic=word, body=b"not wanted", tags="blue"))
+    rows: list[dict[str, Any]] = []
+    group = f"{word}-group"
+    async with ArrowConsumer(names, group, {word: "red"}, settings=settings) as consumer:
+        async with asyncio.timeout(_PATIENCE):
+            async for batch in consumer.arrow_batches():
+                places = {(batch.queue, row["queueOffset"]) for row in batch.records.to_pylist()}
+                assert places <= {(result.queue, result.queue_offset) for result in sent}
+                rows += batch.records.to_pylist()
+                assert not batch.faults
+                assert await batch.ack()
+                if len(rows) == len(sent):
+                    break
+    assert {row["body"] for row in rows} == {long, *(message.body for message in several)}
+    (found,) = (row for row in rows if row["body"] == long)
+    assert (found["topic"], found["tags"], found["keys"]) == (word, "red", ["k1", "k2"])
+    assert (found["flag"], found["reconsumeTimes"]) == (7, 0)
+    assert dict(found["properties"])["colour"] == "röt"
+    assert dict(found["properties"])["UNIQ_KEY"] == sent[-1].message_id
+    assert found["msgId"] == sent[-1].offset_message_id
+    plain = ConsumerSettings(consume_from="last", handover=0.1)
+    async with Consumer(names, group, {word: "red"}, settings=plain) as consumer:
+        assert await consumer.receive(0.5) is None, "what was acknowledged does not come again"
 
 
 async def sharding_keys_keep_their_order(names: str, word: str) -> None:
@@ -597,6 +642,7 @@ CASES: Sequence[Case] = (
     every_field_arrives,
     batches_arrive_in_order,
     compressed_bodies_are_read,
+    arrow_batches_bring_every_field,
     sharding_keys_keep_their_order,
     what_fails_in_order_comes_again_in_its_place,
     what_fails_comes_again_by_the_retry_topic,

@@ -63,12 +63,13 @@ class Pulled(NamedTuple):
     """The answer to a pull.
 
     Attributes:
+        data: the records, one behind the other.
         next_offset: to read from next.
         min_offset, max_offset: of the queue.
     """
 
     status: PullStatus
-    messages: Sequence[ConsumedMessage]
+    data: Body
     next_offset: int
     min_offset: int
     max_offset: int
@@ -96,7 +97,7 @@ class BrokerCalls:
         """Read a queue; wait for messages if the header says so.
 
         Raises:
-            MqlakeError: the broker cannot be asked, refuses, or answers what cannot be read.
+            MqlakeError: the broker cannot be asked, refuses, or answers something else.
         """
         address = await self._to_read(queue)
         if address != self._instance.routes.master(queue.broker_name):
@@ -110,11 +111,19 @@ class BrokerCalls:
         found = answer.header(PullAnswerHeader)
         self._read_from[queue] = found.suggest_which_broker_id
         data = answer.body if status is PullStatus.FOUND else b""
-        messages = tuple(decode_messages(data, queue.broker_name, ConsumedMessage))
+        return Pulled(status, data, found.next_begin_offset, found.min_offset, found.max_offset)
+
+    def decode(self, data: Body, queue: MessageQueue) -> list[ConsumedMessage]:
+        """Return the messages of a pull.
+
+        Raises:
+            FormatError: the first bytes are no record.
+        """
+        messages = list(decode_messages(data, queue.broker_name, ConsumedMessage))
         if self._namespace.name:
             for message in messages:
                 message.topic = self._namespace.unwrap(message.topic)
-        return Pulled(status, messages, found.next_begin_offset, found.min_offset, found.max_offset)
+        return messages
 
     async def _to_read(self, queue: MessageQueue) -> str:
         routes, broker_id = self._instance.routes, self._read_from.get(queue, MASTER)

@@ -27,6 +27,10 @@ class ConsumedMessage(ReceivedMessage, eq=False):
 
     finisher: Finisher | None = None
 
+    def message_count(self) -> int:
+        """Return how many messages are handed over with it."""
+        return 1
+
     async def ack(self) -> bool:
         """Say that it is done.
 

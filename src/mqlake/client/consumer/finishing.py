@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
-from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.client.consumer.consume_trace import ConsumeTrace
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox, Source
@@ -27,6 +27,9 @@ _EARLY = 0.001
 _AGAIN = 5.0
 """Seconds until a message that no broker accepted for redelivery is handed over again."""
 
+SendBack = Callable[[ConsumedMessage, int, int], Awaitable[None]]
+"""Has a broker redeliver a message: see `BrokerCalls.send_back`."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -34,12 +37,13 @@ class Finishing:
     """Finishes messages, or has them redelivered.
 
     Args:
+        send_back: asks a broker for that.
         trace: notes what came of each.
     """
 
     def __init__(
         self,
-        calls: BrokerCalls,
+        send_back: SendBack,
         inbox: Inbox[Source],
         settings: ConsumerSettings,
         ownership: Ownership,
@@ -47,7 +51,7 @@ class Finishing:
         statistics: Statistics,
         trace: ConsumeTrace | None = None,
     ) -> None:
-        self._calls, self._inbox, self._settings = calls, inbox, settings
+        self._ask_broker, self._inbox, self._settings = send_back, inbox, settings
         self._ownership, self._popping = ownership, popping
         self._statistics, self._trace = statistics, trace
         self._loop = asyncio.get_running_loop()
@@ -58,7 +62,8 @@ class Finishing:
         if held is None:
             return await self._popping.ack(message)
         self._note(message, Outcome.SUCCESS)
-        self._statistics.finished(held.queue.topic, held.finish(message))
+        seconds = held.finish(message)
+        self._statistics.finished(held.queue.topic, seconds, message.message_count())
         if self._settings.in_order:
             self._inbox.offer(held)  # the next ones waited for this one
         return True
@@ -117,7 +122,7 @@ class Finishing:
     async def _send_back(self, held: QueueMessages, message: ConsumedMessage, level: int) -> None:
         held.park(message)
         try:
-            await self._calls.send_back(message, level, self._settings.retries)
+            await self._ask_broker(message, level, self._settings.retries)
         except BaseException as error:
             self._loop.call_later(_AGAIN, self._again, held, message)
             if not isinstance(error, MqlakeError):

@@ -55,15 +55,26 @@ class Inbox(Generic[S]):
 
     async def take(self, most: int) -> tuple[S, Sequence[ConsumedMessage]] | None:
         """Return the next messages of one queue; wait for some. None once it is closed."""
-        while not self._is_closed:
-            while self._queues:
-                held = self._queues[0]
-                messages = held.take(most)
-                self._turn(held)
-                if messages:
-                    if self._trace is not None:
-                        self._trace.handed_over(messages)
-                    return held, messages
+        while await self.wait():
+            if (taken := self.take_ready(most)) is not None:
+                return taken
+        return None
+
+    def take_ready(self, most: int) -> tuple[S, Sequence[ConsumedMessage]] | None:
+        """Return the next messages of one queue; None if none are ready."""
+        while self._queues:
+            held = self._queues[0]
+            messages = held.take(most)
+            self._turn(held)
+            if messages:
+                if self._trace is not None:
+                    self._trace.handed_over(messages)
+                return held, messages
+        return None
+
+    async def wait(self) -> bool:
+        """Wait until something may be ready, or it is closed; say whether it is still open."""
+        while not self._queues and not self._is_closed:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             try:
@@ -72,7 +83,7 @@ class Inbox(Generic[S]):
                 if waiting.done() and not waiting.cancelled():
                     self._wake()  # somebody else takes what this one was woken for
                 raise
-        return None
+        return not self._is_closed
 
     def close(self) -> None:
         """Hand over nothing any more."""

@@ -15,7 +15,7 @@ from mqlake.client.consumer.locks import Locks
 from mqlake.client.consumer.offsets import GroupOffsets, Offsets
 from mqlake.client.consumer.pop_calls import PopCalls
 from mqlake.client.consumer.popping import Popping
-from mqlake.client.consumer.pulling import Pulling
+from mqlake.client.consumer.pulling import Decode, Pulling
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
@@ -54,6 +54,7 @@ def make_parts(
     wanted: Mapping[str, Wanted],
     home: Path | None,
     moved: Callable[[QueueMessages, int], None],
+    decode: Decode,
 ) -> Parts:
     """Make the parts of a consumer.
 
@@ -61,7 +62,7 @@ def make_parts(
         group: the name, as brokers know it.
         wanted: the subscription of each topic.
         home: the directory of the group's offsets; None if brokers keep them.
-        moved: see `Pulling`.
+        moved, decode: see `Pulling`.
     """
     now = asyncio.get_running_loop().time
     trace = _make_trace(instance, settings, namespace.unwrap(group))
@@ -71,7 +72,17 @@ def make_parts(
         Statistics(now),
     )
     offsets = GroupOffsets(calls) if home is None else _local_offsets(instance, group, home)
-    pulling = Pulling(group, calls, offsets, inbox.offer, settings, consumer, statistics, moved)
+    pulling = Pulling(
+        group,
+        calls,
+        offsets,
+        inbox.offer,
+        settings,
+        consumer,
+        statistics,
+        moved,
+        decode,
+    )
     popping = Popping(
         PopCalls(instance, group),
         calls,

@@ -21,6 +21,7 @@ from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
 from mqlake.client.message import ReceivedMessage
 from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.command import Body
 from mqlake.protocol.namespace import Namespace
 from mqlake.protocol.naming import group_fault
 from mqlake.storage.clock import SystemClock
@@ -91,6 +92,7 @@ class PullConsumer:
             self,
             Statistics(asyncio.get_running_loop().time),
             self._moved,
+            self._decode,
             states_subscription=True,
         )
 
@@ -229,6 +231,11 @@ class PullConsumer:
         held.drop()
         task.cancel()
         self._polled.pop(queue, None)
+
+    def _decode(
+        self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int
+    ) -> list[ConsumedMessage]:
+        return wanted.choose(self._calls.decode(data, queue))
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
         """Continue where there are messages: those in between are gone. Keep what was read."""

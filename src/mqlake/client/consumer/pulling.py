@@ -1,13 +1,16 @@
-"""Read one queue, for as long as it is this consumer's (upstream: `DefaultMQPushConsumerImpl`)."""
+"""Read one queue, for as long as it is this consumer's (upstream: `DefaultMQPushConsumerImpl`).
+
+The next pull is sent before the last answer is decoded, so that the broker works meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mqlake.client.consumer.broker_calls import BrokerCalls, Pulled, PullStatus
-from mqlake.client.consumer.consumed import Finisher
+from mqlake.client.consumer.consumed import ConsumedMessage, Finisher
 from mqlake.client.consumer.offsets import Offsets
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
@@ -18,6 +21,7 @@ from mqlake.errors import MqlakeError
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Body
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
 
 _SUSPEND_MS = 15_000
@@ -27,9 +31,43 @@ _QUICK = 0.1
 """Seconds: an answer without anything new that comes sooner was not held back."""
 _STALLED = 30.0
 """Seconds that messages may be unfinished in a full queue before that is logged."""
+Decode = Callable[[Body, MessageQueue, Wanted, int], Sequence[ConsumedMessage]]
+"""Returns what is to be handed over of a pull: its records, what was wanted, and from which offset.
+
+Raises `FormatError` if the first bytes are no record.
+"""
+
 _BUSY_CODES = frozenset((ResponseCode.FLOW_CONTROL, ResponseCode.SYSTEM_BUSY))
 
 _log = logging.getLogger(__name__)
+
+
+class _Reading:
+    """How far the reading of a queue is.
+
+    Attributes:
+        ahead: the pull that was sent before the last answer was decoded.
+    """
+
+    def __init__(self, held: QueueMessages, wanted: Wanted) -> None:
+        self.held, self.wanted = held, wanted
+        self.ahead: asyncio.Task[tuple[float, Pulled]] | None = None
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the next pull was sent."""
+        return self.ahead is not None
+
+    def take(self) -> asyncio.Task[tuple[float, Pulled]] | None:
+        """Return the pull that was sent ahead, if one was; it is awaited by whoever calls this."""
+        ahead, self.ahead = self.ahead, None
+        return ahead
+
+    def cancel(self) -> None:
+        """Do without the pull that was sent ahead."""
+        if (ahead := self.take()) is not None:
+            ahead.cancel()
+            ahead.add_done_callback(_ignore)
 
 
 class Pulling:
@@ -39,6 +77,7 @@ class Pulling:
         offer: called with what may have something to hand over.
         moved: called if the offset to read from does not exist, with the one to read from instead.
             The queue is then no longer read.
+        decode: makes messages of the records of a pull.
         states_subscription: whether each pull says what is wanted, since brokers do not know.
 
     Attributes:
@@ -55,13 +94,15 @@ class Pulling:
         finisher: Finisher,
         statistics: Statistics,
         moved: Callable[[QueueMessages, int], None],
+        decode: Decode,
         *,
         states_subscription: bool = False,
     ) -> None:
         self._group, self._calls, self._offsets = group, calls, offsets
         self._offer, self._settings, self._finisher = offer, settings, finisher
         self._statistics = statistics
-        self._moved, self._states_subscription = moved, states_subscription
+        self._moved, self._decode = moved, decode
+        self._states_subscription = states_subscription
         self._loop = asyncio.get_running_loop()
         self.paused: set[str] = set()
         self._stalled: set[MessageQueue] = set()
@@ -73,20 +114,35 @@ class Pulling:
             delay: seconds to wait before.
         """
         await asyncio.sleep(delay)
-        is_failing = False
+        reading = _Reading(held, wanted)
+        try:
+            await self._read(reading)
+        finally:
+            reading.cancel()
+
+    async def _read(self, reading: _Reading) -> None:
+        held, is_failing = reading.held, False
         while not held.is_dropped:
             held.last_pull = self._loop.time()
             try:
                 if held.next_offset is None:
                     held.next_offset = await self._start(held.queue)
-                if wait := self._must_wait(held):
+                if not reading.is_ahead and (wait := self._must_wait(held)):
                     await (held.shrunk(wait) if len(held) else asyncio.sleep(wait))
                     continue
-                asked, before = self._loop.time(), held.next_offset
-                pulled = await self._calls.pull(held.queue, self._header(held, wanted))
+                before = held.next_offset
+                asked, pulled = await (reading.take() or self._pull(reading, before))
                 held.last_pull = self._loop.time()
+                if held.is_dropped:
+                    return
+                if pulled.status is PullStatus.OFFSET_ILLEGAL:
+                    self._begin_elsewhere(held, before, pulled.next_offset)
+                    return
+                await self._read_ahead(reading, pulled)
+                messages = self._decode(pulled.data, held.queue, reading.wanted, before)
                 is_failing = False
             except MqlakeError as error:
+                reading.cancel()
                 is_busy = isinstance(error, BrokerError) and error.code in _BUSY_CODES
                 if not is_busy and not is_failing:
                     is_failing = True
@@ -95,27 +151,48 @@ class Pulling:
                 continue
             if held.is_dropped:
                 return
-            if pulled.status is PullStatus.OFFSET_ILLEGAL:
-                _log.warning(
-                    "%s: offset %d does not exist: continuing at %d",
-                    _name(held.queue),
-                    before,
-                    pulled.next_offset,
-                )
-                self._moved(held, pulled.next_offset)
-                return
-            self._take(held, wanted, pulled)
-            count, seconds = len(pulled.messages), held.last_pull - asked
+            self._take(held, messages, pulled.next_offset)
+            count, seconds = sum(each.message_count() for each in messages), held.last_pull - asked
             self._statistics.pulled(held.queue.topic, count, seconds)
             if pulled.next_offset <= before and held.last_pull < asked + _QUICK:
                 # A broker that holds no request back must not keep this one busy.
                 await asyncio.sleep(_IDLE)
 
-    def _take(self, held: QueueMessages, wanted: Wanted, pulled: Pulled) -> None:
-        messages = [message for message in pulled.messages if wanted.takes(message)]
+    async def _pull(self, reading: _Reading, offset: int) -> tuple[float, Pulled]:
+        """Pull from an offset; return when that was asked for, too: seconds."""
+        asked, held = self._loop.time(), reading.held
+        header = self._header(held, reading.wanted, offset)
+        return asked, await self._calls.pull(held.queue, header)
+
+    async def _read_ahead(self, reading: _Reading, pulled: Pulled) -> None:
+        """Send the next pull, unless what was pulled may be as much as is held of a queue."""
+        held, settings, offset = reading.held, self._settings, pulled.next_offset
+        if pulled.status is not PullStatus.FOUND or offset <= (held.next_offset or 0):
+            return
+        count, size = len(held) + settings.pull_size, held.bytes + len(pulled.data)
+        is_full = count >= settings.queue_messages or size >= settings.queue_bytes
+        bounds = held.bounds
+        is_wide = bounds is not None and offset - bounds[0] > settings.queue_span
+        if is_full or (is_wide and not settings.in_order) or self._must_wait(held):
+            return
+        reading.ahead = self._loop.create_task(self._pull(reading, offset))
+        await asyncio.sleep(0)  # the task sends it
+
+    def _begin_elsewhere(self, held: QueueMessages, offset: int, next_offset: int) -> None:
+        _log.warning(
+            "%s: offset %d does not exist: continuing at %d",
+            _name(held.queue),
+            offset,
+            next_offset,
+        )
+        self._moved(held, next_offset)
+
+    def _take(
+        self, held: QueueMessages, messages: Sequence[ConsumedMessage], next_offset: int
+    ) -> None:
         for message in messages:
             message.finisher, message.queue = self._finisher, held.queue
-        held.add(messages, pulled.next_offset)
+        held.add(messages, next_offset)
         self._offer(held)
 
     def _must_wait(self, held: QueueMessages) -> float:
@@ -140,7 +217,7 @@ class Pulling:
             )
         return _FULL
 
-    def _header(self, held: QueueMessages, wanted: Wanted) -> PullHeader:
+    def _header(self, held: QueueMessages, wanted: Wanted, offset: int) -> PullHeader:
         committed = held.committed_offset or 0
         commits = committed > 0 and not self._settings.broadcasting
         flags = MAY_SUSPEND
@@ -151,7 +228,7 @@ class Pulling:
             consumer_group=self._group,
             topic=held.queue.topic,
             queue_id=held.queue.queue_id,
-            queue_offset=held.next_offset or 0,
+            queue_offset=offset,
             max_msg_nums=self._settings.pull_size,
             sys_flag=flags | (COMMITS_OFFSET if commits else 0),
             commit_offset=committed if commits else 0,
@@ -181,6 +258,12 @@ class Pulling:
 
 def _name(queue: MessageQueue) -> str:
     return f"{queue.topic}, queue {queue.queue_id} of {queue.broker_name}"
+
+
+def _ignore(task: asyncio.Task[tuple[float, Pulled]]) -> None:
+    """Take note of what came of a pull that nobody waits for."""
+    if not task.cancelled():
+        task.exception()
 
 
 def log_failure(task: asyncio.Task[None]) -> None:

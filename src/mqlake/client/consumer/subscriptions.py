@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from mqlake.client.message import ReceivedMessage
 from mqlake.formats.java_string import hash_code
 from mqlake.protocol.bodies.heartbeat import Subscription
 
 ALL = "*"
 _OR = "||"
+
+M = TypeVar("M", bound=ReceivedMessage)
 
 
 class Sql(str):
@@ -60,3 +64,7 @@ class Wanted:
     def takes(self, message: ReceivedMessage) -> bool:
         """Whether a message has a tag that is wanted: brokers only compare hashes of tags."""
         return not self.tags or message.tags in self.tags
+
+    def choose(self, messages: list[M]) -> list[M]:
+        """Return the messages that are wanted."""
+        return [message for message in messages if self.takes(message)] if self.tags else messages

@@ -1,0 +1,93 @@
+"""Runs of records as columns."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mqlake.arrow.record_run import RecordRun
+from mqlake.client.bodies import MAX_BODY
+from mqlake.client.received import MAX_BODIES, expand_body
+from mqlake.dispatch.arrow import SCHEMA
+from mqlake.dispatch.messages import to_arrow
+from mqlake.formats import record
+from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
+from mqlake.formats.sys_flag import COMPRESSED
+
+
+def to_columns(runs: Sequence[RecordRun]) -> tuple[Any, dict[int, str]]:
+    """Return the records of runs as a `pyarrow.RecordBatch`, and why some bodies are damaged.
+
+    The columns are those of `mqlake.dispatch.arrow.SCHEMA`. As other consumers have it, `topic` is
+    the one that was subscribed to, and `body` is decompressed; `size`, `bodyCrc` and `sysFlag` are
+    the stored ones.
+
+    Args:
+        runs: of one queue, at least one.
+
+    Returns:
+        The faults are by row.
+    """
+    starts = list(accumulate((len(run.body) for run in runs), initial=0))
+    data = runs[0].body if len(runs) == 1 else b"".join(run.body for run in runs)
+    at = np.fromiter(
+        (start + at for start, run in zip(starts, runs, strict=False) for at in run.at), np.int64
+    )
+    sizes = np.fromiter(chain.from_iterable(run.sizes for run in runs), np.int64)
+    records = to_arrow(np.frombuffer(data, np.uint8), at, sizes)
+    faults: dict[int, str] = {}
+    rows = accumulate((len(run.at) for run in runs), initial=0)
+    for row, run in zip(rows, runs, strict=False):
+        faults |= {row + number: reason for number, reason in run.faults.items()}
+    records = _with_topics(records, runs)
+    return _decompressed(records, faults, MAX_BODIES * len(runs)), faults
+
+
+def warm_up() -> None:
+    """Load the kernels, or compile them if nobody has done it."""
+    properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
+    data = record.encode(topic="T", body=b"warm up", properties=properties)
+    to_arrow(np.frombuffer(data, np.uint8), np.zeros(1, np.int64), np.array([len(data)], np.int64))
+
+
+def _with_topics(records: Any, runs: Sequence[RecordRun]) -> Any:
+    first = runs[0]
+    if first.topics:
+        topics = pa.array(chain.from_iterable(run.topics for run in runs), pa.string())
+    elif first.topic != first.queue.topic:
+        topics = pa.repeat(pa.scalar(first.topic, pa.string()), len(records))
+    else:
+        return records
+    return _replaced(records, "topic", topics)
+
+
+def _decompressed(records: Any, faults: dict[int, str], left: int) -> Any:
+    """Return records with bodies decompressed; note why that cannot be done.
+
+    Args:
+        left: bytes that all of them may have then.
+    """
+    flags = records.column(SCHEMA.get_field_index("sysFlag")).to_numpy()
+    rows = np.flatnonzero(flags & COMPRESSED).tolist()
+    if not rows:
+        return records
+    bodies = records.column(SCHEMA.get_field_index("body")).to_pylist()
+    for row in rows:
+        bodies[row], fault = expand_body(bodies[row], int(flags[row]), min(left, MAX_BODY))
+        left -= len(bodies[row])
+        if fault:
+            faults[row] = fault
+    return _replaced(records, "body", pa.array(bodies, pa.binary()))
+
+
+def _replaced(records: Any, name: str, column: Any) -> Any:
+    number = SCHEMA.get_field_index(name)
+    columns = [*records.columns[:number], column, *records.columns[number + 1 :]]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

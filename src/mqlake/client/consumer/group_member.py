@@ -1,0 +1,350 @@
+"""What all members of a consumer group do (upstream: `DefaultMQPushConsumerImpl`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from mqlake.client.closing import Closing
+from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.finishing import Finishing
+from mqlake.client.consumer.locks import INTERVAL
+from mqlake.client.consumer.operator_answers import OperatorAnswers
+from mqlake.client.consumer.ownership import Listener, Ownership
+from mqlake.client.consumer.parts import make_parts
+from mqlake.client.consumer.queue_messages import QueueMessages
+from mqlake.client.consumer.settings import ConsumerSettings
+from mqlake.client.consumer.subscriptions import ALL, Wanted
+from mqlake.client.consumer.workers import Workers
+from mqlake.client.errors import ClientError, ClosedError
+from mqlake.client.identity import DEFAULT_INSTANCE
+from mqlake.client.instance import ClientInstance, give_back, share_instance
+from mqlake.client.timers import Timer
+from mqlake.protocol.bodies.heartbeat import BROADCASTING, CLUSTERING, PASSIVE, ConsumerData
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.protocol.bodies.queue_tables import read_object, read_queue_table
+from mqlake.protocol.command import Body, Command
+from mqlake.protocol.namespace import Namespace
+from mqlake.protocol.naming import group_fault, retry_topic
+from mqlake.storage.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SOON = 1.0
+_LATE_INTERVAL = 60.0
+_FROM = {"last": "CONSUME_FROM_LAST_OFFSET", "first": "CONSUME_FROM_FIRST_OFFSET"}
+
+_log = logging.getLogger(__name__)
+
+
+class GroupMember:
+    """Joins a group, reads its share of the topics' queues, and keeps how far it is.
+
+    `Consumer` hands over messages one by one; others hand them over in other forms.
+
+    Args: those of `Consumer`.
+
+    Raises:
+        ClientError: the name of the group cannot be used.
+    """
+
+    def __init__(
+        self,
+        name_servers: str,
+        group: str,
+        topics: Mapping[str, str] | Sequence[str] | str,
+        *,
+        settings: ConsumerSettings | None = None,
+        instance: str = DEFAULT_INSTANCE,
+        unit: str | None = None,
+        namespace: str = "",
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+    ) -> None:
+        self._namespace = Namespace(namespace)
+        group = self._namespace.wrap(group)
+        if fault := group_fault(group):
+            raise ClientError(fault)
+        self.group, self._name_servers = group, name_servers
+        self._settings = settings or ConsumerSettings()
+        self._instance_name, self._unit = instance, unit
+        self._listeners = on_assigned, on_revoked
+        self._version = self._started = now = SystemClock().milliseconds()
+        wishes = {self._namespace.wrap(name): wish for name, wish in _wishes(topics).items()}
+        self._wanted = {topic: Wanted(topic, wish, now) for topic, wish in wishes.items()}
+        if not self._settings.broadcasting:
+            own = retry_topic(group)
+            self._wanted[own] = Wanted(own, ALL, now)
+        self._instance: ClientInstance | None = None
+        self._closing = Closing()
+        self._jobs: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Join the group; `async with` does it.
+
+        Raises:
+            ClientError: this process has a consumer of the group under the same instance name.
+        """
+        settings = self._settings
+        self._timers = self._make_timers()
+        home = _home() if settings.broadcasting else None
+        instance = share_instance(
+            self._name_servers,
+            self._instance_name,
+            self._unit,
+            consumer_group=self.group,
+            is_stable=settings.broadcasting,
+        )
+        try:
+            instance.members.add_consumer(self, instance.client_id)
+        except BaseException:
+            await give_back(instance)
+            raise
+        self._instance = instance
+        self._parts = parts = make_parts(
+            self,
+            self.group,
+            settings,
+            instance,
+            self._namespace,
+            self._wanted,
+            home,
+            self._moved,
+            self._decode,
+        )
+        self._ownership = Ownership(self._parts, self._wanted, *self._listeners)
+        self._finishing = Finishing(
+            self._send_back,
+            parts.inbox,
+            settings,
+            self._ownership,
+            parts.popping,
+            parts.statistics,
+            parts.trace,
+        )
+        self._workers = Workers(self._parts.inbox, self._finishing)
+        try:
+            await asyncio.gather(*map(instance.routes.load, self._wanted))
+            await instance.heartbeat()
+            await self._rebalance()
+        except BaseException:
+            await self.close()
+            raise
+        for timer in self._timers:
+            timer.start()
+
+    async def close(self) -> None:
+        """Let handlers end, keep how far they are, and leave the group."""
+        if self._instance is not None:
+            caller = asyncio.current_task()
+            await self._closing.run(lambda: self._close(caller))
+
+    async def _close(self, caller: asyncio.Task[Any] | None) -> None:
+        instance = self._instance
+        if instance is None:
+            return
+        try:
+            for timer in self._timers:
+                await timer.stop()
+            self._parts.inbox.close()
+            await self._workers.close(self._settings.close_timeout, caller)
+            for job in self._jobs:
+                job.cancel()
+            await asyncio.gather(*self._jobs, return_exceptions=True)
+            await self._ownership.close()
+            if self._parts.trace is not None:
+                await self._parts.trace.close()
+            await instance.remove(self)
+        finally:
+            self._instance = None
+            instance.members.remove_consumer(self)
+            await give_back(instance)
+
+    # Where it reads
+
+    @property
+    def queues(self) -> frozenset[MessageQueue]:
+        """Return the queues that are its own now."""
+        return self._ownership.queues
+
+    def pause(self, topic: str) -> None:
+        """Read a topic no further; what was read is still handed over."""
+        self._parts.pulling.paused.add(self._namespace.wrap(topic))
+
+    def resume(self, topic: str) -> None:
+        """Read a topic on."""
+        self._parts.pulling.paused.discard(self._namespace.wrap(topic))
+
+    async def commit(self) -> None:
+        """Commit the offsets of all queues; return once the brokers have acknowledged them.
+
+        Raises:
+            MqlakeError: an offset is not committed; all were tried.
+        """
+        self._require_open()
+        await self._ownership.commit()
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Continue one of the consumer's own queues at an offset, and commit that offset.
+
+        Messages that were read of the queue can no longer be acknowledged.
+
+        Raises:
+            ClientError: the queue is another consumer's, or is popped.
+        """
+        if self._ownership.get(queue) is None:
+            raise ClientError(
+                f"queue {queue.queue_id} of {queue.topic} is not assigned to this consumer"
+            )
+        await self._reset({queue: offset})
+
+    # What its instance asks of it
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Return the topics that it is subscribed to, its group's retry topic included."""
+        return tuple(self._wanted)
+
+    def data(self) -> ConsumerData:
+        """Return what brokers are told of it."""
+        settings = self._settings
+        start = settings.consume_from
+        return ConsumerData(
+            group_name=self.group,
+            consume_type=PASSIVE,
+            message_model=BROADCASTING if settings.broadcasting else CLUSTERING,
+            consume_from_where=_FROM.get(str(start), "CONSUME_FROM_TIMESTAMP"),
+            subscription_data_set=[wanted.data(self._version) for wanted in self._wanted.values()],
+        )
+
+    @property
+    def operator_answers(self) -> OperatorAnswers:
+        """Return what answers operators."""
+        return OperatorAnswers(
+            self.data(),
+            self._name_servers,
+            self._settings,
+            self._started,
+            tuple(self._wanted.values()),
+            self._ownership,
+            self._parts.statistics,
+            self._workers,
+            self._namespace,
+        )
+
+    def rebalance_soon(self) -> None:
+        """Look again which queues are its own: the group's members have changed."""
+        self._timers[0].wake()
+
+    def routes_changed(self, topics: set[str]) -> None:
+        """Look again which queues are its own, if topics of its own are among these."""
+        if not topics.isdisjoint(self._wanted):
+            self.rebalance_soon()
+
+    def reset_offsets(self, command: Command) -> None:
+        """Go on where somebody wants the group to, as they have told the broker."""
+        table = read_queue_table(read_object(command.body).get("offsetTable") or {}, int)
+        self._start_job(self._reset(table))
+
+    async def ack(self, message: ConsumedMessage) -> bool:
+        """Do what `ConsumedMessage.ack` says."""
+        return await self._finishing.ack(message)
+
+    async def retry_later(self, message: ConsumedMessage, delay_level: int) -> bool:
+        """Do what `ConsumedMessage.retry_later` says."""
+        return await self._finishing.retry_later(message, delay_level)
+
+    # In which form it hands over what it reads
+
+    def _decode(
+        self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int
+    ) -> list[ConsumedMessage]:
+        return wanted.choose(self._parts.calls.decode(data, queue))
+
+    async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
+        await self._parts.calls.send_back(message, level, most)
+
+    # How
+
+    def _make_timers(self) -> tuple[Timer, ...]:
+        settings = self._settings
+        every, commit = settings.rebalance_interval, settings.commit_interval
+        rebalance = Timer("rebalance", self._rebalance, first=_SOON, every=every, least=0.2)
+        timers = (rebalance, Timer("offsets", self._commit, first=commit, every=commit))
+        if not settings.in_order:
+            late = min(settings.handling_timeout, _LATE_INTERVAL)
+            return (*timers, Timer("late", self._give_up, first=late, every=late))
+        if not settings.takes_locks:
+            return timers
+        return (*timers, Timer("locks", self._renew, first=INTERVAL, every=INTERVAL))
+
+    async def _rebalance(self) -> None:
+        before = self.queues
+        is_done = await self._ownership.rebalance()
+        if not is_done:
+            self._timers[0].sooner(_SOON)
+        if before != self.queues and self._instance is not None:
+            self._version = SystemClock().milliseconds()
+            await self._instance.heartbeat()
+            # Brokers refuse to be read with a version that they have not been told of.
+            for wanted in self._wanted.values():
+                wanted.version = self._version
+
+    async def _commit(self) -> None:
+        self._parts.statistics.sample()
+        await self._ownership.note()
+
+    async def _give_up(self) -> None:
+        await self._finishing.give_up_late_ones()
+
+    async def _renew(self) -> None:
+        await self._parts.locks.renew(self._ownership)
+        for held in self._ownership:
+            self._parts.inbox.offer(held)
+
+    def _moved(self, held: QueueMessages, offset: int) -> None:
+        self._start_job(self._reset({held.queue: offset}))
+
+    async def _reset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        await self._ownership.restart(offsets, self._workers.handling)
+
+    def _start_job(self, work: Awaitable[None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except Exception:  # noqa: BLE001 (a queue that is not read is restarted later)
+                _log.exception("group %s: offsets were not reset", self.group)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+
+    def _require_open(self) -> None:
+        if self._instance is None:
+            raise ClosedError("the consumer is closed, or was not started")
+
+
+def _home() -> Path:
+    from mqlake.client.consumer.local_offsets import (
+        home_directory,  # what writes files loads slowly
+    )
+
+    return home_directory()
+
+
+def _wishes(topics: Mapping[str, str] | Sequence[str] | str) -> dict[str, str]:
+    if isinstance(topics, str):
+        return {topics: ALL}
+    if isinstance(topics, Mapping):
+        return dict(topics)
+    return dict.fromkeys(topics, ALL)
