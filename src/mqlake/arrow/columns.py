@@ -15,6 +15,7 @@ import pyarrow as pa
 from mqlake.arrow.record_run import RecordRun
 from mqlake.client.bodies import MAX_BODY
 from mqlake.client.received import MAX_BODIES, expand_body
+from mqlake.dispatch.adjacent import AT, SIZE, find_records
 from mqlake.dispatch.arrow import SCHEMA
 from mqlake.dispatch.messages import to_arrow
 from mqlake.formats import record
@@ -37,10 +38,8 @@ def to_columns(runs: Sequence[RecordRun]) -> tuple[Any, dict[int, str]]:
     """
     starts = list(accumulate((len(run.body) for run in runs), initial=0))
     data = runs[0].body if len(runs) == 1 else b"".join(run.body for run in runs)
-    at = np.fromiter(
-        (start + at for start, run in zip(starts, runs, strict=False) for at in run.at), np.int64
-    )
-    sizes = np.fromiter(chain.from_iterable(run.sizes for run in runs), np.int64)
+    at = np.concatenate([run.at + start for start, run in zip(starts, runs, strict=False)])
+    sizes = np.concatenate([run.sizes for run in runs])
     records = to_arrow(np.frombuffer(data, np.uint8), at, sizes)
     faults: dict[int, str] = {}
     rows = accumulate((len(run.at) for run in runs), initial=0)
@@ -54,7 +53,8 @@ def warm_up() -> None:
     """Load the kernels, or compile them if nobody has done it."""
     properties = {UNIQ_KEY: "u", KEYS: "k", TAGS: "t"}
     data = record.encode(topic="T", body=b"warm up", properties=properties)
-    to_arrow(np.frombuffer(data, np.uint8), np.zeros(1, np.int64), np.array([len(data)], np.int64))
+    rows, _ = find_records(data)
+    to_arrow(np.frombuffer(data, np.uint8), rows[AT], rows[SIZE])
 
 
 def _with_topics(records: Any, runs: Sequence[RecordRun]) -> Any:

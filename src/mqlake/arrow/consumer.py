@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from mqlake.arrow.batch import ArrowBatch
+from mqlake.arrow.columns import to_columns, warm_up
 from mqlake.arrow.record_run import RecordRun, read_run
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.group_member import GroupMember
@@ -19,9 +19,6 @@ from mqlake.client.errors import ClientError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 SETTINGS = ConsumerSettings(
     pull_size=1024,
@@ -92,7 +89,7 @@ class ArrowConsumer(GroupMember):
         Raises:
             ClientError: this process has a consumer of the group under the same instance name.
         """
-        await asyncio.to_thread(lambda: _columns().warm_up())
+        await asyncio.to_thread(warm_up)
         await super().start()
 
     async def arrow_batches(
@@ -110,14 +107,15 @@ class ArrowConsumer(GroupMember):
         self._require_open()
         inbox, are_few = self._parts.inbox, True
         while await inbox.wait():
-            if are_few and wait > 0:
-                await asyncio.sleep(wait)
-            taken = inbox.take_ready(most_pulls)
-            if taken is None:
-                continue
-            runs = cast("Sequence[RecordRun]", taken[1])
-            are_few = len(runs) < most_pulls
-            yield ArrowBatch(runs, *_columns().to_columns(runs))
+            await asyncio.sleep(wait if are_few else 0)
+            are_few = True
+            for _ in range(len(inbox)):
+                taken = inbox.take_ready(most_pulls)
+                if taken is None:
+                    break
+                runs = cast("Sequence[RecordRun]", taken[1])
+                are_few &= len(runs) < most_pulls
+                yield ArrowBatch(runs, *to_columns(runs))
 
     def _decode(
         self, data: Body, queue: MessageQueue, wanted: Wanted, first: int
@@ -129,12 +127,3 @@ class ArrowConsumer(GroupMember):
         calls, messages = self._parts.calls, cast("RecordRun", message).messages()
         while some := list(islice(messages, _AT_ONCE)):
             await asyncio.gather(*(calls.send_back(each, level, most) for each in some))
-
-
-@cache
-def _columns() -> Any:  # what it imports takes a second
-    """Return `mqlake.arrow.columns`, imported when it is first used."""
-    from mqlake.arrow import columns
-
-    module: ModuleType = columns
-    return module

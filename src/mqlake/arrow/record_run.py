@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.subscriptions import Wanted
 from mqlake.client.message import ReceivedMessage
 from mqlake.client.received import decode_messages
+from mqlake.dispatch.adjacent import (
+    AT,
+    FAULT,
+    QUEUE_OFFSET,
+    SIZE,
+    TAGS_AT,
+    TAGS_LENGTH,
+    find_records,
+)
+from mqlake.dispatch.batch import Flags, Longs
 from mqlake.errors import FormatError
-from mqlake.formats.plain_record import Plain, any_at, plain_at
-from mqlake.formats.properties import RETRY_TOPIC, TAGS, decode_properties
+from mqlake.formats import java_string
+from mqlake.formats.record import FAULT_REASONS, HEADS, SYS_FLAG_AT, Fault
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.command import Body
 from mqlake.protocol.namespace import Namespace
+
+_NONE: Longs = np.empty(0, np.int64)
 
 
 class RecordRun(ConsumedMessage, eq=False):
@@ -27,13 +39,13 @@ class RecordRun(ConsumedMessage, eq=False):
         topic: that was subscribed to, which is that of all its records; see `topics`.
         body: the bytes of the pull.
         queue_offset: the lowest of its records.
-        at, sizes: where its records are in the body, bytes.
+        at, sizes: where its records are in the body, bytes, i8[n].
         topics: of its records where they may differ, as in a retry topic; else none.
         faults: why the body of a record is damaged, by its number in the run.
     """
 
-    at: Sequence[int] = ()
-    sizes: Sequence[int] = ()
+    at: Longs = _NONE
+    sizes: Longs = _NONE
     topics: Sequence[str] = ()
     faults: dict[int, str] = msgspec.field(default_factory=dict[int, str])
 
@@ -43,15 +55,9 @@ class RecordRun(ConsumedMessage, eq=False):
 
     def messages(self) -> Iterator[ReceivedMessage]:
         """Yield its records as messages."""
-        for at, size in zip(self.at, self.sizes, strict=True):
+        for at, size in zip(self.at.tolist(), self.sizes.tolist(), strict=True):
             data = self.body[at : at + size]
             yield from decode_messages(data, self.queue.broker_name, ReceivedMessage)
-
-
-class _Found(NamedTuple):
-    record: Plain
-    at: int
-    fault: str | None
 
 
 def read_run(
@@ -66,21 +72,22 @@ def read_run(
         FormatError: the first bytes are no record.
     """
     data = bytes(data)
-    found = [each for each in _records(data) if each.record[0][5] >= first]
+    rows, end = find_records(data)
+    if data and not rows.size:
+        raise FormatError(f"byte 0: {FAULT_REASONS[end]}")
+    rows = rows[:, rows[QUEUE_OFFSET] >= first]
     if wanted.tags:
-        found = [each for each in found if _properties(data, each).get(TAGS) in wanted.tags]
-    if not found:
+        rows = rows[:, _are_wanted(data, rows, wanted)]
+    if not rows.size:
         return None
-    head = found[0].record[0]
-    topics: list[str] = []
-    if queue.topic.startswith(RETRY_PREFIX):
-        names = (_properties(data, each).get(RETRY_TOPIC) or queue.topic for each in found)
-        topics = [namespace.unwrap(name) for name in names]
-    return RecordRun(
+    at, sizes = rows[AT], rows[SIZE]
+    start = int(at[0])
+    head = HEADS[data[start + SYS_FLAG_AT + 3] >> 4 & 3].unpack_from(data, start)
+    run = RecordRun(
         namespace.unwrap(queue.topic),
         data,
         queue,
-        min(each.record[0][5] for each in found),
+        int(rows[QUEUE_OFFSET].min()),
         head[6],  # physical offset
         b"",
         head[4],  # flag
@@ -89,34 +96,17 @@ def read_run(
         head[9],  # born host
         head[10],  # store timestamp
         head[11],  # store host
-        max(each.record[0][12] for each in found),  # reconsume times
-        at=[each.at for each in found],
-        sizes=[each.record[0][0] for each in found],
-        topics=topics,
-        faults={row: each.fault for row, each in enumerate(found) if each.fault},
+        head[12],  # reconsume times
+        at=at,
+        sizes=sizes,
+        faults=dict.fromkeys(np.flatnonzero(rows[FAULT]).tolist(), FAULT_REASONS[Fault.CRC]),
     )
+    if queue.topic.startswith(RETRY_PREFIX):
+        run.topics = [namespace.unwrap(message.topic) for message in run.messages()]
+    return run
 
 
-def _records(data: bytes) -> Iterator[_Found]:
-    """Yield records, one behind the other, up to the first bytes that are none.
-
-    Raises:
-        FormatError: the first bytes are none.
-    """
-    at, end = 0, len(data)
-    while at < end:
-        record, fault = plain_at(data, at, end), None
-        if record is None:
-            try:
-                record, fault = any_at(data, at, end)
-            except FormatError:
-                if at:
-                    return  # what comes before is good, and is not held up
-                raise
-        yield _Found(record, at, fault)
-        at += record[0][0]
-
-
-def _properties(data: bytes, found: _Found) -> dict[str, str]:
-    properties_at, size = found.record[3], found.record[0][0]
-    return decode_properties(data[properties_at : found.at + size])
+def _are_wanted(data: bytes, rows: Longs, wanted: Wanted) -> Flags:
+    tags = zip(rows[TAGS_AT].tolist(), rows[TAGS_LENGTH].tolist(), strict=True)
+    found = [java_string.decode(data[at : at + length]) in wanted.tags for at, length in tags]
+    return np.array(found, np.bool_)

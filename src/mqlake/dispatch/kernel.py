@@ -34,6 +34,13 @@ class Kernel(Protocol):
         """
         ...
 
+    def adjacent(self, buffer: Bytes, rows: Longs) -> tuple[int, int]:
+        """Fill a column for each record from the first byte on: see `mqlake.dispatch.adjacent`.
+
+        There is a column for each record that there could be.
+        """
+        ...
+
     def first_torn(self, buffer: Bytes, base: int, records: RecordColumns) -> int:
         """Return the first row whose record `formats.record.is_torn`, the number of rows for none.
 

@@ -58,6 +58,7 @@ def _read(message: bytes) -> None:
     kernels.follow(entries, 0, part, queue_read.wanted("T", 0), limits, rows)
     rows[queue_read.SIZE] = len(message)
     decode.decode(buffer, rows[queue_read.AT], rows[queue_read.SIZE], kernels)
+    kernels.adjacent(buffer, np.empty((6, 1), np.int64))
     kernels.message_columns(
         buffer, rows[queue_read.AT], rows[queue_read.SIZE], np.frombuffer(bytes(2000), np.uint8), 0
     )

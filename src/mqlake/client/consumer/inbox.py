@@ -41,6 +41,10 @@ class Inbox(Generic[S]):
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_closed = False
 
+    def __len__(self) -> int:
+        """Return how many queues may have something to hand over."""
+        return len(self._queues)
+
     @property
     def is_closed(self) -> bool:
         """Whether nothing is handed over any more."""

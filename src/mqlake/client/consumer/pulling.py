@@ -176,7 +176,9 @@ class Pulling:
         if is_full or (is_wide and not settings.in_order) or self._must_wait(held):
             return
         reading.ahead = self._loop.create_task(self._pull(reading, offset))
-        await asyncio.sleep(0)  # the task sends it
+        # One round of the loop until the task runs, and one until its connection writes.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
     def _begin_elsewhere(self, held: QueueMessages, offset: int, next_offset: int) -> None:
         _log.warning(

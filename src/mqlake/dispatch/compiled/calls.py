@@ -12,6 +12,7 @@ import numpy as np
 from mqlake.dispatch.answers import Followed, Found, Heads, MessageColumns, Walk
 from mqlake.dispatch.batch import Batch, Bytes, Ints, Longs, Window
 from mqlake.dispatch.columns import KeyColumns, RecordColumns
+from mqlake.dispatch.compiled import adjacent as _adjacent
 from mqlake.dispatch.compiled import batch_body as _batch_body
 from mqlake.dispatch.compiled import describe as _describe
 from mqlake.dispatch.compiled import encode as _encode
@@ -36,6 +37,7 @@ from mqlake.kernels import values as _values
 _SEED = np.uint64(secrets.randbits(64))
 """Of the hash over property names: unknown to those who write logs."""
 
+adjacent = _adjacent.adjacent
 copy_spans = _values.copy_spans
 are_text = _values.are_text
 host_texts = _hosts.host_texts

@@ -5,6 +5,7 @@ Slow, and built on `mqlake.formats` alone: NumPy is not imported here, its array
 
 from __future__ import annotations
 
+from mqlake.dispatch.reference.adjacent import adjacent
 from mqlake.dispatch.reference.describe import describe
 from mqlake.dispatch.reference.encode import properties_with_crc, state_crcs, write_records
 from mqlake.dispatch.reference.encode_draft import draft_batch, draft_messages
@@ -26,6 +27,7 @@ from mqlake.dispatch.reference.values import (
 )
 
 __all__ = [
+    "adjacent",
     "are_text",
     "copy_spans",
     "describe",

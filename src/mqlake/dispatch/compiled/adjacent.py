@@ -1,0 +1,47 @@
+"""Find records that lie one behind the other (`mqlake.dispatch.adjacent`)."""
+
+# pyright: basic
+# Reason: compiled by Numba, whose types are inferred.
+
+from __future__ import annotations
+
+import numpy as np
+
+from mqlake.dispatch.compiled.properties import find_properties
+from mqlake.dispatch.compiled.record import has_good_body, is_safe_topic, judge_frame, lay_out
+from mqlake.formats import record
+from mqlake.formats.record import Fault
+from mqlake.kernels.jit import kernel
+from mqlake.kernels.memory import borrow, load_i32, load_i64
+from mqlake.kernels.values import in_blocks
+
+_GOOD, _CRC, _SHORT, _TOPIC = int(Fault.GOOD), int(Fault.CRC), int(Fault.SHORT), int(Fault.TOPIC)
+_QUEUE_OFFSET_AT = record.QUEUE_OFFSET_AT
+
+
+@kernel
+def adjacent(buffer, rows):
+    """Fill a column of `rows` for each record; return how many, and what is behind the last one."""
+    length = len(buffer)
+    buffer, rows = borrow(buffer), borrow(rows)
+    whole, count, at = np.zeros((2, 1), np.int64), 0, np.int64(0)
+    whole[1, 0] = length
+    data, _ = in_blocks(buffer, whole[0], whole[1])
+    while at < length:
+        fault = judge_frame(data, at, length, length)
+        if fault != _GOOD:
+            return count, fault
+        fault, body, body_length, topic, topic_length, found, found_length = lay_out(data, at)
+        if fault != _GOOD:
+            return count, fault
+        if not is_safe_topic(data, topic, topic_length):
+            return count, _TOPIC
+        tags, _, _, _ = find_properties(data, found, found + found_length)
+        size = np.int64(load_i32(data, at))
+        rows[0, count], rows[1, count] = at, size
+        rows[2, count] = load_i64(data, at + _QUEUE_OFFSET_AT)
+        rows[3, count] = _GOOD if has_good_body(data, at, body, body_length) else _CRC
+        rows[4, count], rows[5, count] = tags
+        at += size
+        count += 1
+    return count, _SHORT
