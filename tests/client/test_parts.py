@@ -22,15 +22,21 @@ from mqlake.client.message_json import message_from_json, message_to_json
 from mqlake.client.producer.flow import InFlight
 from mqlake.client.producer.outgoing import Outgoings
 from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key
+from mqlake.client.producer.result import SendResult, SendResults, SendStatus
 from mqlake.client.routes import TopicRoute
 from mqlake.client.timers import Timer
 from mqlake.errors import FormatError
 from mqlake.formats.java_string import hash_code
 from mqlake.formats.message_batch import decode_batch
+from mqlake.formats.message_id import UniqueKey
+from mqlake.formats.properties import UNIQ_KEY, decode_properties
 from mqlake.formats.sys_flag import COMPRESSED, COMPRESSION_LZ4, COMPRESSION_ZLIB
 from mqlake.protocol.bodies.route import BrokerData, QueueData, TopicRouteData
+from mqlake.protocol.unique_keys import UniqueKeys
+from mqlake.storage.clock import SystemClock
 
 QUEUE = MessageQueue("t", "a", 0)
+KEYS = UniqueKeys("10.0.0.1:0", SystemClock())
 
 
 def consumed(offset: int, body: bytes = b"x") -> ConsumedMessage:
@@ -283,15 +289,48 @@ def test_a_sharding_key_has_javas_queue() -> None:
     assert by_sharding_key(queues, "abc").queue_id == 96354 % 7
 
 
+def test_messages_of_a_batch_have_the_keys_that_are_told() -> None:
+    messages = [
+        Message(topic="t", body=b"0"),
+        Message(topic="t", body=b"1", tags="red"),
+        Message(topic="t", body=b"2", properties={UNIQ_KEY: "mine"}),
+        Message(topic="t", body=b"3", waits_for_store=True),
+    ]
+    ((first, batch),) = Outgoings(KEYS, lambda: 0, None, 1000).groups(messages, 1000)
+    assert first is messages[0]
+    properties = [
+        decode_properties(batch.body[part.properties_at :][: part.properties_length])
+        for part in decode_batch(batch.body)
+    ]
+    assert [each[UNIQ_KEY] for each in properties] == list(batch.message_ids)
+    assert [each.get("TAGS") for each in properties] == [None, "red", None, None]
+    assert batch.message_ids[2] == "mine"
+    assert list(batch.message_ids[1:3]) == [properties[1][UNIQ_KEY], "mine"]
+    assert UniqueKey.parse(batch.message_ids[0]).ip == bytes((10, 0, 0, 1))
+
+
+def test_results_of_a_batch_are_made_when_they_are_asked_for() -> None:
+    first = SendResult(SendStatus.SEND_OK, "k0", "o0,o1,o2", QUEUE, 7)
+    results = SendResults(first, ["k0", "k1", "k2"], ["o0", "o1", "o2"])
+    assert [(each.message_id, each.offset_message_id) for each in results] == [
+        ("k0", "o0"),
+        ("k1", "o1"),
+        ("k2", "o2"),
+    ]
+    assert [each.queue_offset for each in results[1:]] == [8, 9]
+    assert results[-1] == results[2]
+    with pytest.raises(IndexError):
+        results[3]
+
+
 def test_messages_that_cannot_share_a_batch_do_not() -> None:
-    keys = iter(map(str, range(99)))
-    outgoings = Outgoings(lambda: next(keys), lambda: 0, None, 1000)
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
     messages = [Message(topic="t", body=bytes(100)) for _ in range(5)]
     messages.insert(2, Message(topic="t", body=b"late", delay=5))
-    groups = list(outgoings.groups(enumerate(messages), 300, keys))
-    assert [numbers for numbers, _ in groups] == [[0, 1], [2], [3, 4], [5]]
+    groups = list(outgoings.groups(messages, 400))
+    assert [messages.index(first) for first, _ in groups] == [0, 2, 0, 0]
+    assert [len(outgoing.message_ids) for _, outgoing in groups] == [2, 1, 2, 1]
     assert [outgoing.is_batch for _, outgoing in groups] == [True, False, True, False]
-    assert all(len(numbers) == len(each.message_ids) for numbers, each in groups)
     assert len({key for _, each in groups for key in each.message_ids}) == 6
     batch = outgoings.batch([messages[0], messages[1]])
     assert [part.body_length for part in decode_batch(batch.body)] == [100, 100]
@@ -312,7 +351,7 @@ def test_messages_that_cannot_share_a_batch_do_not() -> None:
 )
 def test_messages_that_cannot_be_sent(message: Message) -> None:
     with pytest.raises(FormatError):
-        Outgoings(lambda: "k", lambda: 0, None, 1000).single(message)
+        Outgoings(KEYS, lambda: 0, None, 1000).single(message)
 
 
 def test_messages_wait_for_room_in_their_order() -> None:

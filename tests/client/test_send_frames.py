@@ -11,16 +11,21 @@ from mqlake.client.producer.outgoing import Outgoing, Outgoings
 from mqlake.client.producer.send_frames import SendFrames
 from mqlake.protocol.frames import LENGTHS, encode
 from mqlake.protocol.headers.send import SendMessageHeaderV2
+from mqlake.protocol.unique_keys import UniqueKeys
 from mqlake.remoting.frame_reader import FrameReader
 from mqlake.remoting.limits import Limits
+from mqlake.storage.clock import SystemClock
 
 TEXTS = st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\x01\x02"), min_size=1
 )
 
 
+KEYS = UniqueKeys("10.0.0.1:0", SystemClock())
+
+
 def outgoing_of(message: Message, sys_flag: int = 0) -> Outgoing:
-    return Outgoings(lambda: "key", lambda: 17, None, 1 << 20).single(message, sys_flag=sys_flag)
+    return Outgoings(KEYS, lambda: 17, None, 1 << 20).single(message, sys_flag=sys_flag)
 
 
 @given(topic=TEXTS, group=TEXTS, properties=st.dictionaries(TEXTS, TEXTS), body=st.binary())
@@ -46,7 +51,7 @@ def test_a_frame_has_what_the_encoder_of_commands_writes(
 
 def test_a_template_is_made_for_each_topic_and_kind_of_send() -> None:
     frames, queue = SendFrames("g"), MessageQueue("", "b", 0)
-    batch = Outgoings(lambda: "k", lambda: 0, None, 1 << 20).batch([Message(topic="a", body=b"")])
+    batch = Outgoings(KEYS, lambda: 0, None, 1 << 20).batch([Message(topic="a", body=b"")])
     several = [outgoing_of(Message(topic="a", body=b"")), outgoing_of(Message(topic="b", body=b""))]
     for outgoing in (*several, batch, *several):
         (read,) = FrameReader(Limits()).feed(frames.frame(outgoing, queue, 1))

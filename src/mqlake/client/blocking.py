@@ -139,13 +139,13 @@ class Producer(_OnThread):
 
     def send_many(
         self, messages: Sequence[Message], *, timeout: float | None = None
-    ) -> list[SendResult]:
+    ) -> Sequence[SendResult]:
         """Store messages of any topics, in batches where they allow it."""
         return self._run(self._producer.send_many(messages, timeout=timeout))
 
     def send_batch(
         self, messages: Sequence[Message], *, timeout: float | None = None
-    ) -> list[SendResult]:
+    ) -> Sequence[SendResult]:
         """Store messages of one topic in one queue, all or none."""
         return self._run(self._producer.send_batch(messages, timeout=timeout))
 

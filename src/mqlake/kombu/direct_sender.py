@@ -59,7 +59,7 @@ class DirectSender:
     def __init__(self, route_of: Callable[[str], TopicRoute]) -> None:
         clock = SystemClock()
         keys = UniqueKeys(f"{local_address()}:0", clock)
-        self._outgoings = Outgoings(keys.next, clock.milliseconds, Compression(), MAX_MESSAGE_SIZE)
+        self._outgoings = Outgoings(keys, clock.milliseconds, Compression(), MAX_MESSAGE_SIZE)
         self._route_of, self._lock = route_of, Lock()
         self._routes: dict[str, _Known] = {}
         self._connections: dict[str, BlockingConnection] = {}

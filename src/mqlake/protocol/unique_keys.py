@@ -18,6 +18,7 @@ _PORT_SIZE = 4
 _DIGITS_THAT_CHANGE = 8 + 4
 _OF_ONE_MOMENT = 256
 """Keys that are made for one reading of the clock."""
+_BYTES = [b"%02X" % number for number in range(256)]
 _LONGEST_MONTH = 31
 """Days."""
 
@@ -39,13 +40,13 @@ class UniqueKeys:
         """Return a key that no other message has."""
         return f"{self._moment()}{next(self._counter) & 0xFFFF:04X}"
 
-    def many(self) -> Iterator[str]:
-        """Yield keys that no other messages have; to be used at once."""
-        counter = self._counter
+    def encoded(self, before: bytes, after: bytes) -> Iterator[bytes]:
+        """Yield keys that no other messages have, as bytes between others; to be used at once."""
+        counter, ends = self._counter, [text + after for text in _BYTES]
         while True:
-            start = self._moment()
+            start = before + self._moment().encode()
             for number in islice(counter, _OF_ONE_MOMENT):
-                yield f"{start}{number & 0xFFFF:04X}"
+                yield start + _BYTES[number >> 8 & 0xFF] + ends[number & 0xFF]
 
     def _moment(self) -> str:
         """Return how keys start that are made now."""

@@ -5,7 +5,8 @@ Upstream: `DefaultMQProducerImpl.sendKernelImpl`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import overload
 
 import msgspec
 
@@ -19,6 +20,7 @@ from mqlake.formats.properties import (
     PROPERTY_SEPARATOR,
     UNIQ_KEY,
     WAIT,
+    decode_properties,
     encode_pairs,
     encode_properties,
 )
@@ -27,13 +29,19 @@ from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.send import SendMessageHeaderV2
+from mqlake.protocol.unique_keys import UniqueKeys
 
+_NO_LIMIT = 1 << 62
 _END = PROPERTY_SEPARATOR.encode()
 _PLAIN = {
     waits: encode_pairs({WAIT: text}) + f"{UNIQ_KEY}{NAME_VALUE_SEPARATOR}".encode()
     for waits, text in ((True, "true"), (False, "false"))
 }
 """How the properties of a message without any of its own begin: its unique key follows."""
+_WAITS = {
+    waits: encode_pairs({WAIT: text}).decode() for waits, text in ((True, "true"), (False, "false"))
+}
+"""The properties of a batch."""
 
 
 class Compression(msgspec.Struct, frozen=True):
@@ -92,23 +100,75 @@ class Outgoing(msgspec.Struct, gc=False):
         return request(self.code, header, self.body)
 
 
+class _MessageIds(Sequence[str]):
+    """The unique keys of a batch, read off the encoded properties when they are asked for."""
+
+    def __init__(self, properties: Sequence[bytes]) -> None:
+        self._properties = properties
+
+    def __len__(self) -> int:
+        return len(self._properties)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return _MessageIds(self._properties[index])
+        return decode_properties(self._properties[index])[UNIQ_KEY]
+
+
+class _Draft:
+    """The messages of a batch.
+
+    Attributes:
+        first: the first one, also before it is added.
+        properties: of each message, encoded, its unique key included.
+    """
+
+    __slots__ = ("first", "parts", "properties", "size")
+
+    def __init__(self, first: Message) -> None:
+        self.first, self.size = first, 0
+        self.properties: list[bytes] = []
+        self.parts: list[tuple[int, bytes, bytes]] = []
+
+    def add(self, message: Message, properties: bytes, most: int) -> bool:
+        """Add a message with its properties; say whether there was room.
+
+        Args:
+            most: bytes that all of them may have; the first one may have more.
+        """
+        body, parts = message.body, self.parts
+        size = self.size + LEAST_SIZE + len(body) + len(properties)
+        if not parts:
+            self.first = message
+        elif size > most or message.waits_for_store != self.first.waits_for_store:
+            return False
+        self.size = size
+        self.properties.append(properties)
+        parts.append((message.flag, body, properties))
+        return True
+
+
 class Outgoings:
     """Makes messages ready to be sent.
 
     Args:
-        next_key: makes unique keys.
+        keys: makes unique keys.
         now: milliseconds since 1970.
         most: bytes that a message, or a batch, may have.
     """
 
     def __init__(
         self,
-        next_key: Callable[[], str],
+        keys: UniqueKeys,
         now: Callable[[], int],
         compression: Compression | None,
         most: int,
     ) -> None:
-        self._next_key, self._now = next_key, now
+        self._keys, self._now = keys, now
         self._compression, self._most = compression, most
 
     def single(
@@ -125,7 +185,7 @@ class Outgoings:
         properties = message.all_properties()
         if more:
             properties |= more
-        key = properties.get(UNIQ_KEY) or self._next_key()
+        key = properties.get(UNIQ_KEY) or self._keys.next()
         properties[UNIQ_KEY] = key
         body = message.body
         self._check(message.topic, len(body))
@@ -155,70 +215,73 @@ class Outgoings:
         for message in messages:
             if fault := why_alone(message, first):
                 raise FormatError(f"not in a batch: {fault}")
-        keys = iter(self._next_key, "")
-        keyed = [_keyed(message, keys) for message in messages]
-        return self._batch(messages, keyed)
+        draft = _Draft(first)
+        for message in messages:
+            draft.add(message, self._with_key(message), _NO_LIMIT)
+        return self._batch(draft)
 
-    def groups(
-        self, messages: Iterable[tuple[int, Message]], most: int, keys: Iterator[str]
-    ) -> Iterator[tuple[list[int], Outgoing]]:
-        """Yield messages of one topic in batches, or alone, in their order, with their numbers.
+    def groups(self, messages: Sequence[Message], most: int) -> Iterator[tuple[Message, Outgoing]]:
+        """Yield messages of one topic in batches, or alone, in their order.
 
         Args:
+            messages: at least one.
             most: bytes that a batch may have.
-            keys: unique keys.
+
+        Yields:
+            The first message of each batch, and the batch.
 
         Raises:
             FormatError: as `single`; what comes before was yielded.
         """
-        numbers: list[int] = []
-        group: list[Message] = []
-        keyed: list[tuple[str, bytes]] = []
-        size = 0
-        for number, message in messages:
-            if message.is_delayed or message.topic.startswith(RETRY_PREFIX):
-                if numbers:
-                    yield numbers, self._group(group, keyed)
-                    numbers, group, keyed, size = [], [], [], 0
-                yield [number], self.single(message)
-                continue
-            key = _keyed(message, keys)
-            added = LEAST_SIZE + len(message.body) + len(key[1])
-            if numbers and (
-                size + added > most or message.waits_for_store != group[0].waits_for_store
-            ):
-                yield numbers, self._group(group, keyed)
-                numbers, group, keyed, size = [], [], [], 0
-            numbers.append(number)
-            group.append(message)
-            keyed.append(key)
-            size += added
-        if numbers:
-            yield numbers, self._group(group, keyed)
-
-    def _group(self, messages: Sequence[Message], keyed: Sequence[tuple[str, bytes]]) -> Outgoing:
-        if len(messages) > 1:
-            return self._batch(messages, keyed)
-        return self.single(messages[0], {UNIQ_KEY: keyed[0][0]})
-
-    def _batch(self, messages: Sequence[Message], keyed: Sequence[tuple[str, bytes]]) -> Outgoing:
         first = messages[0]
-        body = encode_batch(
-            [
-                (message.flag, message.body, properties)
-                for message, (_, properties) in zip(messages, keyed, strict=True)
-            ]
-        )
-        self._check(first.topic, len(body))
+        if first.topic.startswith(RETRY_PREFIX):
+            yield from ((message, self.single(message)) for message in messages)
+            return
+        plain = {waits: self._keys.encoded(start, _END) for waits, start in _PLAIN.items()}
+        draft = _Draft(first)
+        for message in messages:
+            if message.is_delayed:
+                yield from self._group(draft)
+                draft = _Draft(message)
+                yield message, self.single(message)
+                continue
+            is_plain = not (message.properties or message.keys or message.tags)
+            if is_plain and message.sharding_key is None:
+                properties = next(plain[message.waits_for_store])
+            else:
+                properties = self._with_key(message)
+            if not draft.add(message, properties, most):
+                yield from self._group(draft)
+                draft = _Draft(message)
+                draft.add(message, properties, most)
+        yield from self._group(draft)
+
+    def _group(self, draft: _Draft) -> Iterator[tuple[Message, Outgoing]]:
+        ids = _MessageIds(draft.properties)
+        if len(ids) > 1:
+            yield draft.first, self._batch(draft)
+        elif ids:
+            yield draft.first, self.single(draft.first, {UNIQ_KEY: ids[0]})
+
+    def _with_key(self, message: Message) -> bytes:
+        """Return a message's encoded properties, with a unique key."""
+        properties = message.all_properties()
+        if not properties.get(UNIQ_KEY):
+            properties[UNIQ_KEY] = self._keys.next()
+        return encode_properties(properties)
+
+    def _batch(self, draft: _Draft) -> Outgoing:
+        topic, body = draft.first.topic, encode_batch(draft.parts)
+        self._check(topic, len(body))
         # 4.9 gives each message the batch's properties, too: no key here, unlike upstream.
         return Outgoing(
-            first.topic,
+            topic,
             body,
-            _text({WAIT: _wait(first)}),
+            _WAITS[draft.first.waits_for_store],
             0,
             0,
             self._now(),
-            [key for key, _ in keyed],
+            _MessageIds(draft.properties),
             is_batch=True,
             code=RequestCode.SEND_BATCH_MESSAGE,
         )
@@ -243,20 +306,5 @@ def why_alone(message: Message, first: Message) -> str | None:
     return None
 
 
-def _keyed(message: Message, keys: Iterator[str]) -> tuple[str, bytes]:
-    """Return a message's unique key, and its encoded properties with it."""
-    if not (message.properties or message.keys or message.tags or message.sharding_key):
-        key = next(keys)
-        return key, _PLAIN[message.waits_for_store] + key.encode() + _END
-    properties = message.all_properties()
-    key = properties.get(UNIQ_KEY) or next(keys)
-    properties[UNIQ_KEY] = key
-    return key, encode_properties(properties)
-
-
 def _text(properties: dict[str, str]) -> str:
     return encode_properties(properties).decode()
-
-
-def _wait(message: Message) -> str:
-    return "true" if message.waits_for_store else "false"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Self
 
 import msgspec
@@ -109,7 +110,7 @@ class Producer:
         clock = SystemClock()
         self._instance = instance
         self._outgoings = Outgoings(
-            instance.unique_keys.next, clock.milliseconds, self._compression, self._most
+            instance.unique_keys, clock.milliseconds, self._compression, self._most
         )
         choice = QueueChoice(clock.monotonic, avoids_slow_brokers=self._avoids_slow_brokers)
         self._sending = Sending(instance, self.group, choice, self._tries)
@@ -171,7 +172,7 @@ class Producer:
         messages: Sequence[Message],
         *,
         timeout: float | None = None,  # noqa: ASYNC109
-    ) -> list[SendResult]:
+    ) -> Sequence[SendResult]:
         """Store messages of any topics, in batches where they allow it; return a result for each.
 
         Messages of one topic that have no delay are stored in their order. If it raises, some of
@@ -182,16 +183,23 @@ class Producer:
         """
         self._require_open()
         most = min(self._most, _BATCH_SIZE)
-        results: dict[int, SendResult] = {}
-        by_lane: dict[tuple[str, str | None], list[tuple[int, Message]]] = {}
-        for number, message in enumerate(map(self._named, messages)):
-            by_lane.setdefault((message.topic, message.sharding_key), []).append((number, message))
+        messages = [*map(self._named, messages)] if self._namespace.name else messages
+        lanes = _lanes(messages)
+        if len(lanes) == 1:
+            return await self._send_lane(messages, most, timeout)
         try:
             async with asyncio.TaskGroup() as group:
-                for lane in by_lane.values():
-                    group.create_task(self._send_lane(lane, most, timeout, results))
+                tasks = [
+                    group.create_task(
+                        self._send_lane([messages[number] for number in lane], most, timeout)
+                    )
+                    for lane in lanes
+                ]
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
+        results: dict[int, SendResult] = {}
+        for lane, task in zip(lanes, tasks, strict=True):
+            results.update(zip(lane, task.result(), strict=True))
         return [results[number] for number in range(len(messages))]
 
     async def send_batch(
@@ -200,7 +208,7 @@ class Producer:
         *,
         queue: MessageQueue | ChooseQueue | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
-    ) -> list[SendResult]:
+    ) -> Sequence[SendResult]:
         """Store messages of one topic in one queue, all or none; return a result for each.
 
         Raises:
@@ -335,7 +343,7 @@ class Producer:
         message: Message,
         queue: MessageQueue | ChooseQueue | None,
         timeout: float | None,  # noqa: ASYNC109
-    ) -> list[SendResult]:
+    ) -> Sequence[SendResult]:
         seconds = self._timeout if timeout is None else timeout
         await self._in_flight.enter(size := outgoing.size)
         try:
@@ -353,15 +361,15 @@ class Producer:
 
     async def _send_lane(
         self,
-        lane: Sequence[tuple[int, Message]],
+        messages: Sequence[Message],
         most: int,
         timeout: float | None,  # noqa: ASYNC109
-        results: dict[int, SendResult],
-    ) -> None:
-        messages, keys = dict(lane), self._require_open().unique_keys.many()
-        for numbers, outgoing in self._outgoings.groups(lane, most, keys):
-            sent = await self._send(outgoing, messages[numbers[0]], None, timeout)
-            results.update(zip(numbers, sent, strict=True))
+    ) -> Sequence[SendResult]:
+        """Store messages of one topic and sharding key in their order."""
+        sent: list[Sequence[SendResult]] = []
+        for first, outgoing in self._outgoings.groups(messages, most):
+            sent.append(await self._send(outgoing, first, None, timeout))
+        return sent[0] if len(sent) == 1 else [*chain.from_iterable(sent)]
 
     async def _chosen(
         self, message: Message, queue: MessageQueue | ChooseQueue | None
@@ -396,3 +404,16 @@ class Producer:
     def take_reply(self, reply: Command) -> bool:
         """Take a reply; return whether somebody waits for it."""
         return self._replies.take(reply)
+
+
+def _lanes(messages: Sequence[Message]) -> list[Sequence[int]]:
+    """Return the numbers of the messages that keep an order: of one topic and sharding key."""
+    if not messages:
+        return []
+    topic, key = messages[0].topic, messages[0].sharding_key
+    if all(message.topic == topic and message.sharding_key == key for message in messages):
+        return [range(len(messages))]
+    lanes: dict[tuple[str, str | None], list[int]] = {}
+    for number, message in enumerate(messages):
+        lanes.setdefault((message.topic, message.sharding_key), []).append(number)
+    return [*lanes.values()]

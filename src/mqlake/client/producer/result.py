@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import overload
 
 import msgspec
 
@@ -44,3 +46,40 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     recall_handle: str | None = None
     region: str = DEFAULT_REGION
     is_traced: bool = True
+
+
+class SendResults(Sequence[SendResult]):
+    """Where the messages of a batch are stored; the result of each is made when it is asked for.
+
+    Args:
+        first: of the first message.
+        message_ids, offset_message_ids: of all messages.
+    """
+
+    __slots__ = ("_first", "_message_ids", "_offset_message_ids")
+
+    def __init__(
+        self, first: SendResult, message_ids: Sequence[str], offset_message_ids: Sequence[str]
+    ) -> None:
+        self._first = first
+        self._message_ids, self._offset_message_ids = message_ids, offset_message_ids
+
+    def __len__(self) -> int:
+        return len(self._message_ids)
+
+    @overload
+    def __getitem__(self, index: int) -> SendResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[SendResult]: ...
+    def __getitem__(self, index: int | slice) -> SendResult | list[SendResult]:
+        if isinstance(index, slice):
+            return [self._one(number) for number in range(*index.indices(len(self)))]
+        return self._one(range(len(self))[index])
+
+    def _one(self, number: int) -> SendResult:
+        return msgspec.structs.replace(
+            self._first,
+            message_id=self._message_ids[number],
+            offset_message_id=self._offset_message_ids[number],
+            queue_offset=self._first.queue_offset + number,
+        )

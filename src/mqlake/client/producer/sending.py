@@ -20,7 +20,7 @@ from mqlake.client.errors import (
 from mqlake.client.instance import ClientInstance
 from mqlake.client.producer.outgoing import Outgoing
 from mqlake.client.producer.queue_choice import FAILED, QueueChoice
-from mqlake.client.producer.result import SendResult, SendStatus
+from mqlake.client.producer.result import SendResult, SendResults, SendStatus
 from mqlake.client.producer.send_frames import SendFrames, SendRequest
 from mqlake.client.trace.records import DEFAULT_REGION
 from mqlake.errors import MqlakeError
@@ -77,7 +77,7 @@ class _Outcome:
 
     def __init__(self) -> None:
         self.tries = 0
-        self.stored: list[SendResult] | None = None
+        self.stored: Sequence[SendResult] | None = None
         self._failure: NoRouteError | NotStoredError | PerhapsStoredError | None = None
         self._perhaps: PerhapsStoredError | None = None
 
@@ -90,7 +90,7 @@ class _Outcome:
             return error.code in _PASSING
         return not isinstance(error, NoRouteError)
 
-    def results(self, topic: str, seconds: float) -> list[SendResult]:
+    def results(self, topic: str, seconds: float) -> Sequence[SendResult]:
         """Return where the messages are stored.
 
         Raises:
@@ -119,7 +119,7 @@ class Sending:
 
     async def send(
         self, outgoing: Outgoing, seconds: float, queue: MessageQueue | None = None
-    ) -> list[SendResult]:
+    ) -> Sequence[SendResult]:
         """Return where the messages are stored, one result for each.
 
         Args:
@@ -195,7 +195,7 @@ class Sending:
 
     async def _try(
         self, outgoing: Outgoing, queue: MessageQueue, seconds: float
-    ) -> list[SendResult]:
+    ) -> Sequence[SendResult]:
         begun = self._loop.time()
         address = self._instance.routes.master(queue.broker_name)
         peer = self._instance.cluster.client.connected(address) if address else None
@@ -221,7 +221,7 @@ class Sending:
             raise NotStoredError(str(error) or f"{address}: no connection in time") from error
 
 
-def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> list[SendResult]:
+def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> Sequence[SendResult]:
     status = _STATUS.get(answer.code)
     if status is None:
         reason = answer.remark or f"code {answer.code}"
@@ -230,24 +230,24 @@ def _results(outgoing: Outgoing, queue: MessageQueue, answer: Command) -> list[S
         header = answer.header(SendMessageResponseHeader)
     except MqlakeError as error:
         raise PerhapsStoredError(f"broker {queue.broker_name}: {error}") from error
-    keys: Sequence[str] = outgoing.message_ids
-    offset_ids = header.msg_id.split(",") if len(keys) > 1 else [header.msg_id]
-    if len(offset_ids) != len(keys):
-        offset_ids = [header.msg_id] * len(keys)
+    keys = outgoing.message_ids
     stored_in = queue
     if header.queue_id != queue.queue_id or outgoing.topic != queue.topic:
         stored_in = MessageQueue(outgoing.topic, queue.broker_name, header.queue_id)
-    return [
-        SendResult(
-            status,
-            key,
-            offset_ids[number],
-            stored_in,
-            header.queue_offset + number,
-            header.transaction_id,
-            header.recall_handle,
-            header.region or DEFAULT_REGION,
-            header.trace_on is not False,
-        )
-        for number, key in enumerate(keys)
-    ]
+    first = SendResult(
+        status,
+        keys[0],
+        header.msg_id,
+        stored_in,
+        header.queue_offset,
+        header.transaction_id,
+        header.recall_handle,
+        header.region or DEFAULT_REGION,
+        header.trace_on is not False,
+    )
+    if len(keys) == 1:
+        return (first,)
+    offset_ids = header.msg_id.split(",")
+    if len(offset_ids) != len(keys):
+        offset_ids = [header.msg_id] * len(keys)
+    return SendResults(first, keys, offset_ids)
