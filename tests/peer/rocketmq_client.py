@@ -75,6 +75,22 @@ class Clients:
         """Shut those clients down."""
         self._jvm.ask("let go", names, "[]")
 
+    def join(self, names: str, mode: str, topic: str, group: str, name: str) -> None:
+        """Start a member of a group: "concurrent", "ordered", "broadcasting" or "pop"."""
+        self._jvm.ask("join", names, json.dumps([[mode, topic, group, name]]))
+
+    def leave(self, names: str, name: str) -> None:
+        """Shut a member down."""
+        self._jvm.ask("leave", names, json.dumps([[name]]))
+
+    def events(self, names: str) -> list[list[Any]]:
+        """Return what members did since the last call.
+
+        Milliseconds since 1970, the member, what it did ("deliver", "finish" or "fail"), the
+        message's body and id, its queue as topic, broker name and number, and its queue offset.
+        """
+        return self._jvm.ask("events", names, "[]")["events"]
+
     def begin(self, names: str, topic: str, word: str) -> None:
         """Send ten messages that begin with a word."""
         self._jvm.ask("begin", names, json.dumps([[topic, word]]))

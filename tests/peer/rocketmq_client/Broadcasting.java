@@ -28,7 +28,7 @@ final class Broadcasting implements Features.Feature {
 
     /** Sets the message model, an enum whose package differs between releases. */
     @SuppressWarnings({"unchecked", "rawtypes"})
-    private static void broadcast(DefaultMQPushConsumer consumer) throws Exception {
+    static void broadcast(DefaultMQPushConsumer consumer) throws Exception {
         for (var method : DefaultMQPushConsumer.class.getMethods()) {
             if (method.getName().equals("setMessageModel")) {
                 method.invoke(consumer, Enum.valueOf((Class) method.getParameterTypes()[0], "BROADCASTING"));

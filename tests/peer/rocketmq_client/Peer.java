@@ -13,6 +13,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  * A request is words joined by tabs: a name, the address of a name server, and JSON.
  */
 public final class Peer {
+    private static final Members MEMBERS = new Members();
     private static Held held;
 
     public static void main(String[] arguments) throws Exception {
@@ -48,6 +49,12 @@ public final class Peer {
                 return GoOn.begin(request[1], lists[0][0], lists[0][1]);
             case "go on":
                 return GoOn.run(request[1], lists[0][0], lists[0][1], lists[0][2]);
+            case "join":
+                return MEMBERS.join(request[1], lists[0][0], lists[0][1], lists[0][2], lists[0][3]);
+            case "leave":
+                return MEMBERS.leave(lists[0][0]);
+            case "events":
+                return MEMBERS.events();
             case "features":
                 return new Features(request[1]).all(lists);
             case "examples":
