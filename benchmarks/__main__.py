@@ -28,7 +28,7 @@ from benchmarks import (
 )
 from benchmarks.bench import Bench, say
 from benchmarks.broker import pipelined, start, stock_clients
-from benchmarks.client import consuming, idle, producing
+from benchmarks.client import beside_grpc, consuming, idle, producing
 from benchmarks.derived import DifferenceError
 from benchmarks.machine import machine, versions
 from benchmarks.page import page
@@ -55,12 +55,14 @@ MEASURES = {
     "client_producer": producing.measure,
     "client_consumer": consuming.measure,
     "client_idle": idle.measure,
+    "client_grpc": beside_grpc.measure,
     "celery": celery.measure,
 }
 NEED_JAVA = {
     "broker_clients",
     "broker_start",
     "client_consumer",
+    "client_grpc",
     "client_producer",
     "key_lookup",
     "kafka_recover",
