@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -85,6 +88,30 @@ def test_taskiq_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("NAME_SERVERS", running.name_server)
         assert run("taskiq_app.py") == ["sent 4 tasks"]
         assert billed_by(worker, tmp_path / "worker.log") == ["0", "1", "2", "3"]
+
+
+def test_orders_notebook(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its cells print what it shows."""
+    notebook = json.loads((EXAMPLES / "orders.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+    async def execute() -> None:
+        names: dict[str, object] = {}
+        for cell in cells:
+            code = compile(
+                "".join(cell["source"]), "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            )
+            waiting = eval(code, names)
+            if waiting is not None:
+                await waiting
+            shown = [line for output in cell["outputs"] for line in output["text"]]
+            assert capsys.readouterr().out == "".join(shown)
+
+    with broker() as running:
+        monkeypatch.setenv("NAME_SERVERS", running.name_server)
+        asyncio.run(execute())
 
 
 def billed_by(worker: tuple[str, ...], log: Path) -> list[str]:
