@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import StoreError
-from mqlake.spark.kafka_log.position import admitted, read_position
+from mqlake.spark.kafka_log.position import Position, admitted
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
 from tests.spark.kafka_log.growing import START, Engine, GrowingLogs
@@ -158,9 +158,61 @@ def test_transactions() -> None:
         running.run_all()
         found = [row["offset"] for rows in running.sink for row in rows]
         assert found == truth["committedOffsets"]
-        assert running.position == {name: {"0": truth["lastStableOffset"]}}
+        assert running.position[name] == {"0": truth["lastStableOffset"]}
 
 
 def test_a_checkpoint_of_something_else() -> None:
     with pytest.raises(StoreError, match="not one of this source"):
-        read_position({"physicalOffset": 7})
+        Position.read({"physicalOffset": 7})
+
+
+OLD_ID, NEW_ID = "4KRDEyi7T2mAUeIiUSxdHg", "uZ1lzC1hSLGzcMI2qVP6Ww"
+
+
+def name_topic(logs: GrowingLogs, partition: str, topic_id: str) -> None:
+    """Write what a broker of Kafka 2.8 or later writes beside a partition's segments."""
+    (logs.path / partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+
+
+def test_a_topic_that_was_created_anew_is_another_one(logs: GrowingLogs) -> None:
+    logs.grow(20, ("a", 0), ("b", 0))
+    name_topic(logs, "a-0", OLD_ID)
+    running = engine(logs)
+    assert running.run_all() == [20]
+    assert running.position == {"a": {"0": 10}, "b": {"0": 10}, "#topicIds": {"a": OLD_ID}}
+    logs.drop("a-0")
+    logs.grow(30, ("a", 0))
+    name_topic(logs, "a-0", NEW_ID)
+    running.restart()
+    with pytest.raises(StoreError, match=f"its id was {OLD_ID}, and is {NEW_ID}"):
+        running.trigger()
+    tolerant = options_of(logs.path, streaming=True, failOnDataLoss=False)
+    running.restart(tolerant)
+    assert running.run_all() == [20], "from its offset on"
+    assert running.position["#topicIds"] == {"a": NEW_ID}
+
+
+def test_a_checkpoint_without_ids_goes_on(logs: GrowingLogs) -> None:
+    logs.grow(10)
+    running = engine(logs)
+    assert running.run_all() == [10]
+    name_topic(logs, "a-0", OLD_ID)
+    running.restart()
+    assert running.run_all() == []
+    logs.grow(5)
+    assert running.run_all() == [5]
+    assert running.position == {"a": {"0": 15}, "#topicIds": {"a": OLD_ID}}
+
+
+def test_an_unreadable_id_is_none(logs: GrowingLogs) -> None:
+    logs.grow(10)
+    name_topic(logs, "a-0", "?")
+    running = engine(logs)
+    assert running.run_all() == [10]
+    assert running.position == {"a": {"0": 10}}
+
+
+@pytest.mark.parametrize("ids", [{"a": 1}, [], "x", {"a": None}])
+def test_ids_that_are_none_are_refused(ids: object) -> None:
+    with pytest.raises(StoreError, match="not one of this source"):
+        Position.read({"a": {"0": 1}, "#topicIds": ids})

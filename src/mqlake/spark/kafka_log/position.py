@@ -1,6 +1,10 @@
-"""Where a streaming query is: what Spark writes into its checkpoint, as Spark's Kafka source does.
+"""Where a streaming query is: what Spark writes into its checkpoint.
 
-{"topicA": {"0": 23, "1": 345}}
+    {"topicA": {"0": 23, "1": 345}, "#topicIds": {"topicA": "4KRDEyi7T2mAUeIiUSxdHg"}}
+
+The offsets are written as Spark's Kafka source does. A topic that was deleted and created anew has
+another id (`partition.metadata`; Kafka 2.8 and later), so that its log is not taken for the one
+that was read. No topic has a name with `#`.
 """
 
 from __future__ import annotations
@@ -15,26 +19,41 @@ from mqlake.spark.kafka_log.options import TopicPartition
 Offsets = dict[TopicPartition, int]
 """The next offset of each partition."""
 
+TopicIds = dict[str, str]
+"""The id of each topic that has one."""
 
-def read_position(written: dict[str, Any]) -> Offsets:
-    """Return the offsets of a checkpoint.
-
-    Raises:
-        StoreError: it is not one of this source.
-    """
-    try:
-        found = msgspec.convert(written, dict[str, dict[int, int]], strict=False)
-    except msgspec.ValidationError as error:
-        raise StoreError(f"the checkpoint is not one of this source: {error}") from None
-    return {(topic, number): offset for topic, of in found.items() for number, offset in of.items()}
+_TOPIC_IDS = "#topicIds"
 
 
-def write_position(offsets: Offsets) -> dict[str, Any]:
-    """Return what Spark keeps."""
-    written: dict[str, dict[str, int]] = {}
-    for (topic, number), offset in sorted(offsets.items()):
-        written.setdefault(topic, {})[str(number)] = offset
-    return written
+class Position(msgspec.Struct, frozen=True):
+    """The offsets of a query, and the ids of the topics that they are of."""
+
+    offsets: Offsets
+    topic_ids: TopicIds = {}
+
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> Position:
+        """Return the position of a checkpoint.
+
+        Raises:
+            StoreError: it is not one of this source.
+        """
+        others = {name: value for name, value in written.items() if name != _TOPIC_IDS}
+        try:
+            ids = msgspec.convert(written.get(_TOPIC_IDS, {}), TopicIds)
+            found = msgspec.convert(others, dict[str, dict[int, int]], strict=False)
+        except msgspec.ValidationError as error:
+            raise StoreError(f"the checkpoint is not one of this source: {error}") from None
+        offsets = {(topic, n): offset for topic, of in found.items() for n, offset in of.items()}
+        return cls(offsets, ids)
+
+    def write(self) -> dict[str, Any]:
+        """Return what Spark keeps."""
+        written: dict[str, dict[str, Any]] = {}
+        for (topic, number), offset in sorted(self.offsets.items()):
+            written.setdefault(topic, {})[str(number)] = offset
+        ids = {topic: self.topic_ids[topic] for topic in written if topic in self.topic_ids}
+        return {**written, _TOPIC_IDS: ids} if ids else written
 
 
 def admitted(starts: Offsets, ends: Offsets, most: int) -> Offsets:

@@ -13,14 +13,17 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from mqlake.errors import FormatError
+from mqlake.formats.kafka.partition_metadata import encode_topic_id
 from mqlake.kafka.log.log_directory import LogDirectory
+from mqlake.kafka.log.partition import Partition
 from mqlake.spark.kafka_log.batch import TaskPartition
 from mqlake.spark.kafka_log.columns import check_schema
 from mqlake.spark.kafka_log.offsets import data_loss, start_of
-from mqlake.spark.kafka_log.options import ReadOptions
+from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
 from mqlake.spark.kafka_log.place import open_logs, wanted_partitions
 from mqlake.spark.kafka_log.plan import Range, plan_tasks
-from mqlake.spark.kafka_log.position import Offsets, admitted, read_position, write_position
+from mqlake.spark.kafka_log.position import Offsets, Position, TopicIds, admitted
 from mqlake.spark.reading.conditions import MOST
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.schema import arrow_schema
@@ -46,10 +49,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where a new query starts."""
         logs = open_logs(self._options.path)
         starts: Offsets = {}
+        ids: TopicIds = {}
         for name in wanted_partitions(logs, self._options):
             with logs.partition(*name) as partition:
                 starts[name] = start_of(partition, name, self._options)
-        return write_position(starts)
+                ids |= _id_of(partition, name)
+        return Position(starts, ids).write()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return a limit if options set one; Spark hands it back, or that all is wanted."""
@@ -60,14 +65,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Take what is there now for all there is."""
-        self._target = {name: end for name, (_, end) in self._look().items()}
+        self._target = {name: end for name, (_, end) in self._look()[0].items()}
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
         """Return where the next micro-batch ends; `start` where there is none yet."""
-        position = read_position(start)
-        there = self._look()
+        before = Position.read(start)
+        position = before.offsets
+        there, ids = self._look()
+        self._check_ids(before.topic_ids, ids)
         starts = {name: position.get(name, first) for name, (first, _) in there.items()}
         ends = {name: max(starts[name], end) for name, (_, end) in there.items()}
         self._check_ends(position, {name: end for name, (_, end) in there.items()})
@@ -82,17 +89,34 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._last_batch = SystemClock().monotonic()
         # A partition that has just come, and is empty, is no news.
         known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
-        return write_position(position | known)
+        if position == position | known:
+            return start
+        return Position(position | known, before.topic_ids | ids).write()
 
-    def _look(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """Return the first offset and the one after the last of the partitions there are."""
+    def _look(self) -> tuple[dict[tuple[str, int], tuple[int, int]], TopicIds]:
+        """Return the first offset and the one after the last of the partitions there are.
+
+        And the ids of their topics.
+        """
         logs = open_logs(self._options.path)
         found: dict[tuple[str, int], tuple[int, int]] = {}
+        ids: TopicIds = {}
         for name in wanted_partitions(logs, self._options):
             with logs.partition(*name) as partition:
                 found[name] = partition.visible(isolation=self._options.isolation)
+                ids |= _id_of(partition, name)
         self._seen = {name: end for name, (_, end) in found.items()}
-        return found
+        return found, ids
+
+    def _check_ids(self, known: TopicIds, found: TopicIds) -> None:
+        for topic, topic_id in found.items():
+            if known.get(topic, topic_id) != topic_id:
+                data_loss(
+                    self._options,
+                    f"{self._options.path}: topic {topic} is not the one that this query has read "
+                    f"(its id was {known[topic]}, and is {topic_id}): it was deleted and created "
+                    "anew; start a new query, with a new checkpoint, to read it from its beginning",
+                )
 
     def _check_ends(self, position: Offsets, ends: Offsets) -> None:
         for name, offset in position.items():
@@ -121,11 +145,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return the ends of the partitions, for the progress of the query."""
-        return None if self._seen is None else write_position(self._seen)
+        return None if self._seen is None else Position(self._seen).write()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the tasks of a micro-batch, the same offsets whenever it is planned."""
-        starts, ends = read_position(start), read_position(end)
+        starts, ends = Position.read(start).offsets, Position.read(end).offsets
         logs = open_logs(self._options.path)
         ranges = [
             one
@@ -161,3 +185,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from mqlake.spark.kafka_log.read import read
 
         return read(partition.value, arrow_schema(self._schema))
+
+
+def _id_of(partition: Partition, name: TopicPartition) -> TopicIds:
+    """Return the id of a partition's topic, nothing where it has none or it is unreadable."""
+    try:
+        metadata = partition.metadata
+    except FormatError:
+        return {}  # `mqlake kafka verify` reports it; the records are there
+    return {} if metadata is None else {name[0]: encode_topic_id(metadata.topic_id)}
