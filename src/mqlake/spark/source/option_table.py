@@ -115,8 +115,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         boolean,
         "true",
         "both",
-        "Fail where messages are damaged, deleted or out of the given range; else skip, count and "
-        "log them.",
+        "Fail where messages are damaged, deleted or out of the given range, and, in a batch "
+        "query, where a topic or a queue is not there; else skip, count and log them.",
     ),
     Option(
         "minPartitions",

@@ -13,6 +13,7 @@ from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.shares import share_count
 from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
+from mqlake.spark.source.asked import check_asked
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.offsets import batch_ranges, data_loss, subscription
 from mqlake.spark.source.options import ReadOptions
@@ -47,9 +48,11 @@ def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
     """Plan a batch query; `pushed` are conditions that Spark's filters make.
 
     Raises:
-        StoreError: there is no store, or messages are lost and that is not tolerated.
+        StoreError: there is no store; or a topic is not there, or messages are lost, and that is
+            not tolerated.
     """
     with open_store(options.path) as store:
+        check_asked(store, options)
         selection = (*subscription(options), *batch_ranges(store, options), *pushed)
         boundaries = Boundaries(store, store.snapshot.end.offset)
         found = access.choose(store, boundaries, selection, options.access_path)
