@@ -54,7 +54,10 @@ def test_names_in_any_case_and_old_names() -> None:
     [
         ({"subscribes": "A"}, "there is no option 'subscribes'; the nearest one is subscribe"),
         ({"maxoffsets": "1"}, "the nearest one is maxOffsetsPerTrigger"),
-        ({"accessPath": "que"}, "'que' is not one of auto, scan, queues, index; the nearest is q"),
+        (
+            {"accessPath": "que"},
+            "'que' is not one of auto, scan, queues, index, points; the nearest is q",
+        ),
         ({"failOnDataLoss": "yes"}, "option failOnDataLoss: 'yes' is not one of true, false"),
         ({"columns": "topics"}, "there is no column 'topics'; the nearest one is topic"),
         ({"columns": "topic,TOPIC"}, "named twice"),
@@ -130,6 +133,12 @@ def test_offsets_and_times_choose_by_queue() -> None:
     assert found(startingTimestamp=1 << 60, startingOffsetsByTimestampStrategy="latest") == []
     with pytest.raises(StoreError, match="TopicA-1: no message is from"):
         found(startingTimestamp=1 << 60)
+    everywhere = batch_rows(path, startingTimestamp=time, includeBody=False)
+    assert [row["physicalOffset"] for row in everywhere] == [
+        row["physicalOffset"]
+        for row in rows
+        if row["sysFlag"] & 12 in (0, 8) and row["storeTimestamp"] >= time
+    ], "topics whose messages are all older do not matter"
     too_far = '{"TopicA": {"1": 99999}}'
     with pytest.raises(StoreError, match=r"TopicA-1 has offsets 0 to \d+, not 99999"):
         found(startingOffsets=too_far)

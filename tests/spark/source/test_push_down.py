@@ -25,6 +25,8 @@ from mqlake.spark.reading.conditions import (
     Selection,
     TopicMatches,
     key_texts,
+    numbers,
+    texts,
 )
 from mqlake.spark.source import access, boundaries, queue_path
 from mqlake.spark.source.plan import plan_batch
@@ -179,11 +181,16 @@ def test_every_path_gives_the_rows_of_a_filter_afterwards(
 ) -> None:
     rows = all_rows[name]
     selection = data.draw(selections(rows))
-    asked = data.draw(st.sampled_from(["auto", "scan", "queues", "index"]))
+    asked = data.draw(st.sampled_from(["auto", "scan", "queues", "index", "points"]))
     partitions = data.draw(st.sampled_from([1, 3]))
 
     if asked == "index" and (name == "without index" or key_texts(selection) is None):
         with pytest.raises(StoreError, match="accessPath=index is not possible"):
+            _rows(paths[name], selection, accessPath=asked)
+        return
+    listed = numbers(selection, "physicalOffset"), texts(selection, "msgId")
+    if asked == "points" and listed == (None, None):
+        with pytest.raises(StoreError, match="accessPath=points is not possible"):
             _rows(paths[name], selection, accessPath=asked)
         return
     found = _rows(paths[name], selection, accessPath=asked, minPartitions=partitions)

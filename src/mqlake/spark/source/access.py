@@ -68,7 +68,7 @@ def choose(
     if asked in ("auto", "scan"):
         whole = join([stretch])
         ways["scan"] = whole, size(whole)
-    if asked == "auto":
+    if asked in ("auto", "points"):
         _consider(ways, "points", point_path.find(store, boundaries, selection, stretch), 0)
     if asked in ("auto", "index") and "points" not in ways:
         _consider(ways, "index", index_path.find(store, boundaries, selection, stretch), 0)
@@ -143,11 +143,14 @@ def _asks_queues(
     return 0 < count <= queue_path.MOST_ENTRIES and count * ENTRY_SIZE < cheapest // 2
 
 
+_NEEDS = {
+    "index": "an index needs option keys or a filter on uniqKey, and index files",
+    "points": "they need a filter by which physicalOffset or msgId equals a value, or one of some",
+}
+
+
 def _impossible(asked: str) -> str:
-    return (
-        f"accessPath={asked} is not possible: an index needs option keys or a filter on uniqKey, "
-        "and index files"
-    )
+    return f"accessPath={asked} is not possible: {_NEEDS[asked]}"
 
 
 def _amount(count: int) -> str:

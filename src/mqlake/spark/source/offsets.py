@@ -82,13 +82,18 @@ def _by_time(store: OpenStore, options: ReadOptions, times: Numbers, side: str) 
         if offset < view.max_offset:
             found[queue] = offset
         elif side == "starting":
-            if not options.latest_if_none:
+            if not options.latest_if_none and _is_named(options):
                 raise StoreError(
                     f"{queue[0]}-{queue[1]}: no message is from {time} or later; set "
                     "startingOffsetsByTimestampStrategy to latest to start behind the last one"
                 )
             found[queue] = offset
     return found
+
+
+def _is_named(options: ReadOptions) -> bool:
+    """Whether a query names what it reads: of all topics, some have had no message for long."""
+    return (options.topics, options.topic_pattern, options.queues) != (None, None, None)
 
 
 def _in_range(store: OpenStore, options: ReadOptions, queue: Queue, offset: int, side: str) -> int:

@@ -108,7 +108,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "error",
         "both",
         "What to do where a queue has no message from the starting time on: fail, or start at "
-        "the latest.",
+        "the latest. Queries that name no topics start at the latest.",
     ),
     Option(
         "failOnDataLoss",
@@ -166,7 +166,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "accessPath",
-        choice("auto", "scan", "queues", "index"),
+        choice("auto", "scan", "queues", "index", "points"),
         "auto",
         "both",
         "How messages are looked for: the cheapest way, or this one, where it is possible.",
