@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqlake.arrow.columns import to_columns
+from mqlake.arrow import columns
+from mqlake.arrow.columns import TooLongError, to_columns
 from mqlake.arrow.record_run import RecordRun, read_run
 from mqlake.client import ReceivedMessage
 from mqlake.client.bodies import compress
 from mqlake.client.consumer.subscriptions import ALL, Wanted
-from mqlake.client.received import decode_messages
+from mqlake.client.received import decode_messages, decode_run
 from mqlake.errors import FormatError
 from mqlake.formats import record
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -61,7 +62,7 @@ def records(draw: st.DrawFn, queue: MessageQueue = QUEUE) -> list[bytes]:
 def run_of(
     data: bytes, selection: str = ALL, first: int = 0, queue: MessageQueue = QUEUE
 ) -> RecordRun | None:
-    return read_run(data, queue, Wanted(queue.topic, selection, 1), first, NOWHERE)
+    return read_run(data, queue, Wanted(queue.topic, selection, 1), first, NOWHERE)[0]
 
 
 def row(message: ReceivedMessage) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def test_records_of_a_retry_topic_have_their_first_topic(pull: list[bytes]) -> N
 def test_names_are_without_their_namespace() -> None:
     queue = MessageQueue("shop%orders", "a", 0)
     data = record.encode(topic=queue.topic)
-    run = read_run(data, queue, Wanted(queue.topic, ALL, 1), 0, Namespace("shop"))
+    run, _ = read_run(data, queue, Wanted(queue.topic, ALL, 1), 0, Namespace("shop"))
     assert run is not None
     assert to_columns([run, run])[0].column("topic").to_pylist() == ["orders", "orders"]
 
@@ -150,6 +151,33 @@ def test_what_is_no_record_is_refused(data: bytes) -> None:
     run = run_of(good + data)
     assert run is not None
     assert [message.body for message in run.messages()] == [b"good"]
+
+
+@given(records(), st.binary(max_size=120))
+def test_where_a_run_stops_is_told(pull: list[bytes], rest: bytes) -> None:
+    data, last = b"".join(pull) + rest, pull[-1]
+    run, stop = read_run(data, QUEUE, Wanted("orders", ALL, 1), 0, NOWHERE)
+    assert run is not None
+    messages, end = decode_run(data, "a", ReceivedMessage)
+    assert run.message_count() == len(messages) == len(pull)
+    assert end == len(data) - len(rest)
+    assert stop == (decode_run(last, "a", ReceivedMessage)[0][0].queue_offset if rest else None)
+
+
+def test_runs_that_are_too_long_together_are_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "MAX_BODIES", 10_000)
+    monkeypatch.setattr(columns, "MAX_BODY", 5_000)
+    body, flag = compress(bytes(4_000), "zlib", 3)
+    run = run_of(record.encode(topic="orders", body=body, sys_flag=flag) * 2)
+    plain = run_of(record.encode(topic="orders", body=bytes(6_000)))
+    assert run is not None
+    assert plain is not None
+    assert to_columns([plain])[0].num_rows == 1
+    for runs in ([run, run], [plain, plain]):
+        with pytest.raises(TooLongError):
+            to_columns(runs)
+    table, faults = to_columns([run])
+    assert (table.column("body")[0].as_py(), faults) == (bytes(4_000), {})
 
 
 def test_text_that_is_no_utf_8_is_replaced() -> None:

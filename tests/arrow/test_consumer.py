@@ -8,8 +8,19 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from mqlake.arrow import SETTINGS, ArrowBatch, ArrowConsumer
-from mqlake.client import ClientError, Consumer, ConsumerSettings, Message, Producer
+from mqlake.arrow import SETTINGS, ArrowBatch, ArrowConsumer, columns
+from mqlake.arrow import consumer as consumer_module
+from mqlake.client import (
+    ClientError,
+    Compression,
+    Consumer,
+    ConsumerSettings,
+    Message,
+    Producer,
+    ReceivedMessage,
+)
+from mqlake.client.consumer import finishing
+from mqlake.client.consumer.broker_calls import BrokerCalls
 from mqlake.testing import RunningBroker, broker
 
 PATIENCE = 60
@@ -134,6 +145,108 @@ def test_batches_have_as_many_pulls_as_wanted(running: RunningBroker) -> None:
                 batches = await collect(consumer, 1000, most_pulls=most, wait=0.3)
             assert max(map(len, batches)) <= longest
             assert len(batches) <= 1000 / longest + 40
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_reader_wakes_another_one(running: RunningBroker) -> None:
+    async def main() -> None:
+        names, got = running.name_server, asyncio.Event()
+
+        async def read(consumer: ArrowConsumer, wait: float) -> None:
+            async for batch in consumer.arrow_batches(wait=wait):
+                await batch.ack()
+                got.set()
+
+        async with ArrowConsumer(names, "woken", "Woken", settings=FIRST) as consumer:
+            slow = asyncio.create_task(read(consumer, 30))
+            await asyncio.sleep(0.1)
+            other = asyncio.create_task(read(consumer, 0.01))
+            await send(names, "Woken", 1)
+            await asyncio.sleep(1)
+            assert not got.is_set(), "the first one waits for more"
+            slow.cancel()
+            async with asyncio.timeout(PATIENCE):
+                await got.wait()
+        await asyncio.gather(slow, other, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_batches_that_would_be_too_long_are_shorter(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "MAX_BODIES", 400_000)
+    monkeypatch.setattr(columns, "MAX_BODY", 100_000)
+
+    async def main() -> None:
+        names = running.name_server
+        async with Producer(names, compression=Compression(over=100)) as producer:
+            queue = (await producer.queues("Long"))[0]
+            for _ in range(200):
+                await producer.send(Message(topic="Long", body=bytes(5_000)), queue=queue)
+        async with ArrowConsumer(names, "long", "Long", settings=FIRST) as consumer:
+            batches = await collect(consumer, 200, wait=0.5)
+        assert max(map(len, batches)) < 100
+        offsets = [row for batch in batches for row in batch.records["queueOffset"].to_pylist()]
+        assert offsets == list(range(200)), "each once, and in its order"
+        assert not any(batch.faults for batch in batches)
+
+    asyncio.run(main())
+
+
+def test_what_cannot_be_made_into_columns_is_handed_over_again(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        names = running.name_server
+        await send(names, "Broken", 10)
+        async with ArrowConsumer(names, "broken", "Broken", settings=FIRST) as consumer:
+            with monkeypatch.context() as patch:
+                patch.setattr(consumer_module, "to_columns", out_of_memory)
+                with pytest.raises(MemoryError):
+                    await collect(consumer, 1)
+            assert sorted(bodies(await collect(consumer, 10))) == list(range(10))
+
+    asyncio.run(main())
+
+
+def out_of_memory(_runs: object) -> object:
+    raise MemoryError
+
+
+def test_a_message_that_a_broker_has_taken_back_is_not_sent_back_twice(
+    running: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    async def send_back(_calls: object, message: ReceivedMessage, level: int, most: int) -> None:
+        asked.append(message.queue_offset)
+        if message.queue_offset == 3 and asked.count(3) == 1:
+            raise ClientError("not this one")
+
+    monkeypatch.setattr(BrokerCalls, "send_back", send_back)
+    monkeypatch.setattr(finishing, "_AGAIN", 0.05)
+
+    async def main() -> None:
+        names = running.name_server
+        await send(names, "Partly", 10, key="one")
+        async with ArrowConsumer(names, "partly", "Partly", settings=FIRST) as consumer:
+            async with asyncio.timeout(PATIENCE):
+                async for batch in consumer.arrow_batches(wait=0.5):
+                    await batch.retry_later(1)
+                    if asked.count(3) == 2:
+                        break
+
+    asyncio.run(main())
+    assert sorted(asked) == [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_a_batch_has_a_pull_at_least(running: RunningBroker) -> None:
+    async def main() -> None:
+        async with ArrowConsumer(running.name_server, "none", "Steps", settings=FIRST) as consumer:
+            with pytest.raises(ClientError, match="1 pull at least"):
+                await collect(consumer, 1, most_pulls=0)
 
     asyncio.run(main())
 

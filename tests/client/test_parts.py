@@ -319,8 +319,32 @@ def test_results_of_a_batch_are_made_when_they_are_asked_for() -> None:
     ]
     assert [each.queue_offset for each in results[1:]] == [8, 9]
     assert results[-1] == results[2]
+    assert results == list(results)
+    assert results != list(results)[:2]
+    assert repr(results).startswith("[SendResult(")
     with pytest.raises(IndexError):
         results[3]
+
+
+def test_keys_of_batches_differ_also_if_others_are_made_in_between() -> None:
+    keys = UniqueKeys("10.0.0.1:0", SystemClock())
+    outgoings = Outgoings(keys, lambda: 0, None, 1000)
+    seen: list[str] = []
+    for _, batch in outgoings.groups([Message(topic="t", body=bytes(100))] * 6, 400):
+        seen += batch.message_ids
+        others = keys.encoded(b"", b"")
+        seen += (next(others).decode() for _ in range(2**16 - 2))
+    assert len(set(seen)) == len(seen)
+
+
+def test_what_is_delayed_by_a_property_is_in_no_batch() -> None:
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
+    late = Message(topic="t", body=b"late", properties={"DELAY": "2"})
+    assert late.is_delayed
+    groups = list(outgoings.groups([late, late], 1000))
+    assert [(first is late, batch.is_batch) for first, batch in groups] == [(True, False)] * 2
+    with pytest.raises(FormatError, match="it is delayed"):
+        outgoings.batch([late, late])
 
 
 def test_messages_that_cannot_share_a_batch_do_not() -> None:

@@ -43,6 +43,8 @@ class ArrowBatch:
     async def retry_later(self, delay_level: int = 0) -> bool:
         """Have all of them come again: by the group's retry topic, or, in order, at the same place.
 
+        Broadcast messages do not come again. In order, the column `reconsumeTimes` stays as it is.
+
         Args:
             delay_level: as of `ConsumedMessage.retry_later`.
 

@@ -23,6 +23,10 @@ from mqlake.formats.properties import KEYS, TAGS, UNIQ_KEY
 from mqlake.formats.sys_flag import COMPRESSED
 
 
+class TooLongError(Exception):
+    """Runs that have more bytes together than a batch may have."""
+
+
 def to_columns(runs: Sequence[RecordRun]) -> tuple[Any, dict[int, str]]:
     """Return the records of runs as a `pyarrow.RecordBatch`, and why some bodies are damaged.
 
@@ -35,7 +39,13 @@ def to_columns(runs: Sequence[RecordRun]) -> tuple[Any, dict[int, str]]:
 
     Returns:
         The faults are by row.
+
+    Raises:
+        TooLongError: several runs have over MAX_BODIES bytes, or would have once they are
+            decompressed. The bodies of one run that do not fit are left as they are, with a fault.
     """
+    if len(runs) > 1 and sum(len(run.body) for run in runs) > MAX_BODIES:
+        raise TooLongError
     starts = list(accumulate((len(run.body) for run in runs), initial=0))
     data = runs[0].body if len(runs) == 1 else b"".join(run.body for run in runs)
     at = np.concatenate([run.at + start for start, run in zip(starts, runs, strict=False)])
@@ -46,7 +56,7 @@ def to_columns(runs: Sequence[RecordRun]) -> tuple[Any, dict[int, str]]:
     for row, run in zip(rows, runs, strict=False):
         faults |= {row + number: reason for number, reason in run.faults.items()}
     records = _with_topics(records, runs)
-    return _decompressed(records, faults, MAX_BODIES * len(runs)), faults
+    return _decompressed(records, faults, is_last_try=len(runs) == 1), faults
 
 
 def warm_up() -> None:
@@ -68,12 +78,13 @@ def _with_topics(records: Any, runs: Sequence[RecordRun]) -> Any:
     return _replaced(records, "topic", topics)
 
 
-def _decompressed(records: Any, faults: dict[int, str], left: int) -> Any:
+def _decompressed(records: Any, faults: dict[int, str], *, is_last_try: bool) -> Any:
     """Return records with bodies decompressed; note why that cannot be done.
 
-    Args:
-        left: bytes that all of them may have then.
+    Raises:
+        TooLongError: they have over MAX_BODIES bytes then, and this is not the last try.
     """
+    left = MAX_BODIES
     flags = records.column(SCHEMA.get_field_index("sysFlag")).to_numpy()
     rows = np.flatnonzero(flags & COMPRESSED).tolist()
     if not rows:
@@ -82,6 +93,8 @@ def _decompressed(records: Any, faults: dict[int, str], left: int) -> Any:
     for row in rows:
         bodies[row], fault = expand_body(bodies[row], int(flags[row]), min(left, MAX_BODY))
         left -= len(bodies[row])
+        if not is_last_try and left < MAX_BODY:
+            raise TooLongError
         if fault:
             faults[row] = fault
     return _replaced(records, "body", pa.array(bodies, pa.binary()))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from itertools import islice
 from typing import cast
 
 from mqlake.arrow.batch import ArrowBatch
-from mqlake.arrow.columns import to_columns, warm_up
+from mqlake.arrow.columns import TooLongError, to_columns, warm_up
 from mqlake.arrow.record_run import RecordRun, read_run
 from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.group_member import GroupMember
 from mqlake.client.consumer.ownership import Listener
+from mqlake.client.consumer.pulling import Decoded
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.subscriptions import Wanted
 from mqlake.client.errors import ClientError
@@ -30,8 +30,8 @@ SETTINGS = ConsumerSettings(
 """Settings for columns. `queue_messages` counts pulls; brokers give 32 messages at most in one,
 unless `maxTransferCountOnMessageInMemory` says otherwise."""
 
-_AT_ONCE = 32
-"""Messages that a broker is asked to redeliver at once."""
+_MOST_REQUESTS = 32
+"""Messages that brokers are asked to redeliver at once."""
 
 
 class ArrowConsumer(GroupMember):
@@ -80,6 +80,7 @@ class ArrowConsumer(GroupMember):
             on_assigned=on_assigned,
             on_revoked=on_revoked,
         )
+        self._requests = asyncio.Semaphore(_MOST_REQUESTS)
 
     async def start(self) -> None:
         """Join the group, once the kernels are loaded; `async with` does it.
@@ -103,27 +104,64 @@ class ArrowConsumer(GroupMember):
 
         Raises:
             ClosedError: the consumer was closed before.
+            ClientError: `most_pulls` is below 1.
         """
         self._require_open()
+        if most_pulls < 1:
+            raise ClientError(f"a batch has 1 pull at least, not {most_pulls}")
         inbox, are_few = self._parts.inbox, True
         while await inbox.wait():
-            await asyncio.sleep(wait if are_few else 0)
+            try:
+                await asyncio.sleep(wait if are_few else 0)
+            except BaseException:
+                inbox.wake_another()
+                raise
             are_few = True
             for _ in range(len(inbox)):
                 taken = inbox.take_ready(most_pulls)
                 if taken is None:
                     break
-                runs = cast("Sequence[RecordRun]", taken[1])
-                are_few &= len(runs) < most_pulls
-                yield ArrowBatch(runs, *to_columns(runs))
+                are_few &= len(taken[1]) < most_pulls
+                yield self._batch(cast("Sequence[RecordRun]", taken[1]))
 
-    def _decode(
-        self, data: Body, queue: MessageQueue, wanted: Wanted, first: int
-    ) -> list[ConsumedMessage]:
-        run = read_run(data, queue, wanted, first, self._namespace)
-        return [run] if run else []
+    def _batch(self, runs: Sequence[RecordRun]) -> ArrowBatch:
+        """Return a batch of as many runs as go into one; give the others back."""
+        most = len(runs)
+        try:
+            while True:
+                try:
+                    found = to_columns(runs[:most])
+                except TooLongError:
+                    most //= 2
+                else:
+                    break
+        except BaseException:
+            most = 0
+            raise
+        finally:
+            for run in runs[most:]:
+                self._finishing.give_back(run)
+        return ArrowBatch(runs[:most], *found)
+
+    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, first: int) -> Decoded:
+        run, last = read_run(data, queue, wanted, first, self._namespace)
+        return Decoded((run,) if run else (), last)
 
     async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
-        calls, messages = self._parts.calls, cast("RecordRun", message).messages()
-        while some := list(islice(messages, _AT_ONCE)):
-            await asyncio.gather(*(calls.send_back(each, level, most) for each in some))
+        """Have brokers redeliver each message of a run, but for those of which they know already.
+
+        Raises:
+            MqlakeError: some are not taken; all were tried.
+        """
+        run = cast("RecordRun", message)
+
+        async def send_back(number: int) -> None:
+            async with self._requests:
+                await self._parts.calls.send_back(run.message(number), level, most)
+            run.sent_back.add(number)
+
+        left = set(range(run.message_count())) - run.sent_back
+        results = await asyncio.gather(*map(send_back, sorted(left)), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result

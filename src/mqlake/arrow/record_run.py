@@ -42,6 +42,7 @@ class RecordRun(ConsumedMessage, eq=False):
         at, sizes: where its records are in the body, bytes, i8[n].
         topics: of its records where they may differ, as in a retry topic; else none.
         faults: why the body of a record is damaged, by its number in the run.
+        sent_back: the numbers of records that a broker redelivers already.
     """
 
     at: Longs = _NONE
@@ -49,21 +50,31 @@ class RecordRun(ConsumedMessage, eq=False):
     topics: Sequence[str] = ()
     faults: dict[int, str] = msgspec.field(default_factory=dict[int, str])
 
+    sent_back: set[int] = msgspec.field(default_factory=set[int])
+
     def message_count(self) -> int:
         """Return how many records it has."""
         return len(self.at)
 
     def messages(self) -> Iterator[ReceivedMessage]:
         """Yield its records as messages."""
-        for at, size in zip(self.at.tolist(), self.sizes.tolist(), strict=True):
-            data = self.body[at : at + size]
-            yield from decode_messages(data, self.queue.broker_name, ReceivedMessage)
+        for number in range(len(self.at)):
+            yield self.message(number)
+
+    def message(self, number: int) -> ReceivedMessage:
+        """Return one of its records as a message."""
+        at, size = int(self.at[number]), int(self.sizes[number])
+        data = self.body[at : at + size]
+        return decode_messages(data, self.queue.broker_name, ReceivedMessage)[0]
 
 
 def read_run(
     data: Body, queue: MessageQueue, wanted: Wanted, first: int, namespace: Namespace
-) -> RecordRun | None:
-    """Return the records of a pull that are wanted; None if none are.
+) -> tuple[RecordRun | None, int | None]:
+    """Return the records of a pull that are wanted, None if none are; and where they stop.
+
+    That is the queue offset of the last record before bytes that are none, None if there are no
+    such bytes.
 
     Args:
         first: the queue offset that was asked for: what comes before it is left out.
@@ -75,11 +86,12 @@ def read_run(
     rows, end = find_records(data)
     if data and not rows.size:
         raise FormatError(f"byte 0: {FAULT_REASONS[end]}")
+    last = None if end is Fault.SHORT and _is_whole(data, rows) else int(rows[QUEUE_OFFSET, -1])
     rows = rows[:, rows[QUEUE_OFFSET] >= first]
     if wanted.tags:
         rows = rows[:, _are_wanted(data, rows, wanted)]
     if not rows.size:
-        return None
+        return None, last
     at, sizes = rows[AT], rows[SIZE]
     start = int(at[0])
     head = HEADS[data[start + SYS_FLAG_AT + 3] >> 4 & 3].unpack_from(data, start)
@@ -103,7 +115,12 @@ def read_run(
     )
     if queue.topic.startswith(RETRY_PREFIX):
         run.topics = [namespace.unwrap(message.topic) for message in run.messages()]
-    return run
+    return run, last
+
+
+def _is_whole(data: bytes, rows: Longs) -> bool:
+    """Whether the last record ends where the data does."""
+    return not rows.size or int(rows[AT, -1] + rows[SIZE, -1]) == len(data)
 
 
 def _are_wanted(data: bytes, rows: Longs, wanted: Wanted) -> Flags:

@@ -46,7 +46,8 @@ class BrokerRequests:
 
     def _check(self, peer: Peer, command: Command) -> None:
         header = command.header(CheckTransactionHeader)
-        half = next(decode_messages(command.body, header.broker_name or "", ReceivedMessage), None)
+        found = decode_messages(command.body, header.broker_name or "", ReceivedMessage)
+        half = found[0] if found else None
         group = half.properties.get(PGROUP) if half else None
         members = self._members.producers.get(group) if group else None
         if half is None or not members:

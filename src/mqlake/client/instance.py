@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from mqlake.client.broker_requests import BrokerRequests
 from mqlake.client.cluster import MASTER, Cluster
@@ -109,8 +108,10 @@ class ClientInstance:
         A broker of RocketMQ forgets where a client's replies go when any of its producers leaves,
         and learns it only from one that it does not know (`ProducerManager.clientChannelTable`).
         """
-        await self._tell_all_gone(min(self.members.producers), None)
-        await self.heartbeat()
+        try:
+            await self._tell_all_gone(min(self.members.producers), None)
+        finally:
+            await self.heartbeat()
 
     async def _tell_all_gone(self, producer_group: str | None, consumer_group: str | None) -> None:
         header = UnregisterClientHeader(
@@ -191,7 +192,7 @@ class ClientInstance:
         await self.heartbeat()
 
 
-_instances: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ClientInstance]] = WeakKeyDictionary()
+_instances: dict[asyncio.AbstractEventLoop, list[ClientInstance]] = {}
 
 
 def share_instance(
@@ -212,6 +213,8 @@ def share_instance(
         consumer_group: the group of the consumer that asks, if it is one.
         is_stable: the default instance, too, has the same client id after a restart.
     """
+    for over in [loop for loop in _instances if loop.is_closed()]:
+        del _instances[over]  # with instances that nobody has given back
     instances = _instances.setdefault(asyncio.get_running_loop(), [])
     is_unique = instance == DEFAULT_INSTANCE and not is_stable
     sharers = _Sharers(name_servers, instance, unit, is_unique)

@@ -63,7 +63,13 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def is_delayed(self) -> bool:
-        """Whether it is to be delivered later."""
+        """Whether it is to be delivered later, by an attribute or by a property."""
+        if self.properties and not DELAYS.isdisjoint(self.properties):
+            return True
+        return self._has_delay
+
+    @property
+    def _has_delay(self) -> bool:
         return bool(self.delay_level) or self.delay is not None or self.deliver_at is not None
 
     def all_properties(self) -> dict[str, str]:
@@ -80,7 +86,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
             found[TAGS] = self.tags
         if self.sharding_key is not None:
             found[SHARDING_KEY] = self.sharding_key
-        if self.is_delayed:
+        if self._has_delay:
             name, value = self._delay_property()
             found[name] = value
         found[WAIT] = "true" if self.waits_for_store else "false"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeVar
 
 from mqlake.client.bodies import MAX_BODY, decompress
@@ -21,8 +20,18 @@ MAX_BODIES = 4 * MAX_BODY
 M = TypeVar("M", bound=ReceivedMessage)
 
 
-def decode_messages(data: Body, broker_name: str, kind: type[M]) -> Iterator[M]:
-    """Yield the messages of an answer, one record behind the other.
+def decode_messages(data: Body, broker_name: str, kind: type[M]) -> list[M]:
+    """Return the messages of an answer up to the first bytes that are no record.
+
+    As `decode_run`.
+    """
+    return decode_run(data, broker_name, kind)[0]
+
+
+def decode_run(data: Body, broker_name: str, kind: type[M]) -> tuple[list[M], int]:
+    """Return the messages of an answer, whose records lie one behind the other, and where they end.
+
+    That is the length of the answer, or where the first bytes are that are no record.
 
     Args:
         broker_name: of the broker that answered.
@@ -33,7 +42,7 @@ def decode_messages(data: Body, broker_name: str, kind: type[M]) -> Iterator[M]:
     Raises:
         FormatError: the first bytes are no record.
     """
-    data = bytes(data)
+    data, made = bytes(data), list[M]()
     at, end, left = 0, len(data), MAX_BODIES
     queues: dict[tuple[bytes, int], MessageQueue] = {}
     while at < end:
@@ -43,7 +52,7 @@ def decode_messages(data: Body, broker_name: str, kind: type[M]) -> Iterator[M]:
                 found, fault = any_at(data, at, end)
             except FormatError:
                 if at:
-                    return  # what comes before is good, and is not held up
+                    break  # what comes before is good, and is not held up
                 raise
         head, _, topic, _ = found
         place = topic, head[3]
@@ -55,7 +64,8 @@ def decode_messages(data: Body, broker_name: str, kind: type[M]) -> Iterator[M]:
         if fault:
             message.body_fault = message.body_fault or fault
         left -= len(message.body)
-        yield message
+        made.append(message)
+    return made, at
 
 
 def _message(

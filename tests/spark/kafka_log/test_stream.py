@@ -188,8 +188,23 @@ def test_a_topic_that_was_created_anew_is_another_one(logs: GrowingLogs) -> None
         running.trigger()
     tolerant = options_of(logs.path, streaming=True, failOnDataLoss=False)
     running.restart(tolerant)
-    assert running.run_all() == [20], "from its offset on"
+    assert running.run_all() == [30], "from its first record on"
     assert running.position["#topicIds"] == {"a": NEW_ID}
+
+
+def test_a_planned_batch_is_not_read_from_another_topic(logs: GrowingLogs) -> None:
+    logs.grow(20)
+    name_topic(logs, "a-0", OLD_ID)
+    running = engine(logs)
+    assert running.run_all() == [20]
+    start, end = running.position, {"a": {"0": 25}, "#topicIds": {"a": OLD_ID}}
+    logs.drop("a-0")
+    logs.grow(40)
+    name_topic(logs, "a-0", NEW_ID)
+    with pytest.raises(StoreError, match="created anew"):
+        running.rows(start, end)
+    running.restart(options_of(logs.path, streaming=True, failOnDataLoss=False))
+    assert running.rows(start, end) == []
 
 
 def test_a_checkpoint_without_ids_goes_on(logs: GrowingLogs) -> None:

@@ -13,7 +13,7 @@ from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.errors import BrokerError, NoRouteError
 from mqlake.client.instance import ClientInstance
 from mqlake.client.message import ReceivedMessage
-from mqlake.client.received import decode_messages
+from mqlake.client.received import decode_run
 from mqlake.errors import MqlakeError
 from mqlake.formats import fastjson
 from mqlake.formats.config import convert
@@ -113,17 +113,19 @@ class BrokerCalls:
         data = answer.body if status is PullStatus.FOUND else b""
         return Pulled(status, data, found.next_begin_offset, found.min_offset, found.max_offset)
 
-    def decode(self, data: Body, queue: MessageQueue) -> list[ConsumedMessage]:
-        """Return the messages of a pull.
+    def decode(self, data: Body, queue: MessageQueue) -> tuple[list[ConsumedMessage], bool]:
+        """Return the messages of a pull up to the first bytes that are no record.
+
+        And whether there are such bytes.
 
         Raises:
             FormatError: the first bytes are no record.
         """
-        messages = list(decode_messages(data, queue.broker_name, ConsumedMessage))
+        messages, end = decode_run(data, queue.broker_name, ConsumedMessage)
         if self._namespace.name:
             for message in messages:
                 message.topic = self._namespace.unwrap(message.topic)
-        return messages
+        return messages, end < len(data)
 
     async def _to_read(self, queue: MessageQueue) -> str:
         routes, broker_id = self._instance.routes, self._read_from.get(queue, MASTER)

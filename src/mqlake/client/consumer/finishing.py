@@ -74,7 +74,7 @@ class Finishing:
         if held is None:
             return await self._popping.retry_later(message, delay_level)
         self._note(message, Outcome.FAILED)
-        self._statistics.failed(message.queue.topic)
+        self._statistics.failed(message.queue.topic, message.message_count())
         may_wait = delay_level >= 0 and message.reconsume_times < settings.retries
         if settings.in_order and may_wait:
             self._suspend(held, message)

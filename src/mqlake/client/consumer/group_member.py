@@ -14,6 +14,7 @@ from mqlake.client.consumer.locks import INTERVAL
 from mqlake.client.consumer.operator_answers import OperatorAnswers
 from mqlake.client.consumer.ownership import Listener, Ownership
 from mqlake.client.consumer.parts import make_parts
+from mqlake.client.consumer.pulling import Decoded
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.subscriptions import ALL, Wanted
@@ -266,10 +267,10 @@ class GroupMember:
 
     # In which form it hands over what it reads
 
-    def _decode(
-        self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int
-    ) -> list[ConsumedMessage]:
-        return wanted.choose(self._parts.calls.decode(data, queue))
+    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int) -> Decoded:
+        messages, is_cut = self._parts.calls.decode(data, queue)
+        last = messages[-1].queue_offset if is_cut else None
+        return Decoded(wanted.choose(messages), last)
 
     async def _send_back(self, message: ConsumedMessage, level: int, most: int) -> None:
         await self._parts.calls.send_back(message, level, most)

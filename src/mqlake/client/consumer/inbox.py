@@ -77,7 +77,10 @@ class Inbox(Generic[S]):
         return None
 
     async def wait(self) -> bool:
-        """Wait until something may be ready, or it is closed; say whether it is still open."""
+        """Wait until something may be ready, or it is closed; say whether it is still open.
+
+        Whoever takes nothing after that calls `wake_another`.
+        """
         while not self._queues and not self._is_closed:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -88,6 +91,11 @@ class Inbox(Generic[S]):
                     self._wake()  # somebody else takes what this one was woken for
                 raise
         return not self._is_closed
+
+    def wake_another(self) -> None:
+        """Wake somebody else who waits, for what this one was woken for."""
+        if self._queues:
+            self._wake()
 
     def close(self) -> None:
         """Hand over nothing any more."""

@@ -84,9 +84,10 @@ class OperatorAnswers:
             RemotingError: the consumer has no handler, or the request no message.
         """
         broker_name = command.fields.get("brokerName", "")
-        message = next(decode_messages(command.body, broker_name, ConsumedMessage), None)
-        if message is None:
+        found = decode_messages(command.body, broker_name, ConsumedMessage)
+        if not found:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, "the request has no message")
+        message = found[0]
         message.topic = self.namespace.unwrap(message.topic)
         in_order = self.settings.in_order
         return encode_body(await self.workers.handle_directly(message, in_order=in_order))

@@ -11,7 +11,7 @@ from mqlake.client.consumer.consumed import ConsumedMessage
 from mqlake.client.consumer.inbox import Inbox
 from mqlake.client.consumer.locks import FOREVER
 from mqlake.client.consumer.offsets import GroupOffsets, NoOffsets, Offsets
-from mqlake.client.consumer.pulling import Pulling, log_failure
+from mqlake.client.consumer.pulling import Decoded, Pulling, log_failure
 from mqlake.client.consumer.queue_messages import QueueMessages
 from mqlake.client.consumer.settings import ConsumerSettings
 from mqlake.client.consumer.statistics import Statistics
@@ -232,10 +232,10 @@ class PullConsumer:
         task.cancel()
         self._polled.pop(queue, None)
 
-    def _decode(
-        self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int
-    ) -> list[ConsumedMessage]:
-        return wanted.choose(self._calls.decode(data, queue))
+    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int) -> Decoded:
+        messages, is_cut = self._calls.decode(data, queue)
+        last = messages[-1].queue_offset if is_cut else None
+        return Decoded(wanted.choose(messages), last)
 
     def _moved(self, held: QueueMessages, offset: int) -> None:
         """Continue where there are messages: those in between are gone. Keep what was read."""

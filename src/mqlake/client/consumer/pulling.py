@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from mqlake.client.consumer.broker_calls import BrokerCalls, Pulled, PullStatus
 from mqlake.client.consumer.consumed import ConsumedMessage, Finisher
@@ -31,8 +32,22 @@ _QUICK = 0.1
 """Seconds: an answer without anything new that comes sooner was not held back."""
 _STALLED = 30.0
 """Seconds that messages may be unfinished in a full queue before that is logged."""
-Decode = Callable[[Body, MessageQueue, Wanted, int], Sequence[ConsumedMessage]]
-"""Returns what is to be handed over of a pull: its records, what was wanted, and from which offset.
+
+
+class Decoded(NamedTuple):
+    """What is to be handed over of a pull.
+
+    Attributes:
+        last_offset: the queue offset of the last record before bytes that are none; None if there
+            are no such bytes.
+    """
+
+    messages: Sequence[ConsumedMessage]
+    last_offset: int | None = None
+
+
+Decode = Callable[[Body, MessageQueue, Wanted, int], Decoded]
+"""Decodes a pull: its records, what was wanted, and from which offset.
 
 Raises `FormatError` if the first bytes are no record.
 """
@@ -139,7 +154,7 @@ class Pulling:
                     self._begin_elsewhere(held, before, pulled.next_offset)
                     return
                 await self._read_ahead(reading, pulled)
-                messages = self._decode(pulled.data, held.queue, reading.wanted, before)
+                decoded = self._decode(pulled.data, held.queue, reading.wanted, before)
                 is_failing = False
             except MqlakeError as error:
                 reading.cancel()
@@ -151,10 +166,15 @@ class Pulling:
                 continue
             if held.is_dropped:
                 return
-            self._take(held, messages, pulled.next_offset)
-            count, seconds = sum(each.message_count() for each in messages), held.last_pull - asked
-            self._statistics.pulled(held.queue.topic, count, seconds)
-            if pulled.next_offset <= before and held.last_pull < asked + _QUICK:
+            next_offset = pulled.next_offset
+            if decoded.last_offset is not None:
+                # The next pull begins with what is no record, and fails.
+                reading.cancel()
+                next_offset = max(before, min(decoded.last_offset + 1, next_offset))
+            self._take(held, decoded.messages, next_offset)
+            count = sum(each.message_count() for each in decoded.messages)
+            self._statistics.pulled(held.queue.topic, count, held.last_pull - asked)
+            if next_offset <= before and held.last_pull < asked + _QUICK:
                 # A broker that holds no request back must not keep this one busy.
                 await asyncio.sleep(_IDLE)
 

@@ -200,7 +200,12 @@ class QueueMessages:
 
     def out_since(self, before: float) -> Sequence[ConsumedMessage]:
         """Return the messages that were handed over before a time, and are not finished."""
-        return [self._unfinished[offset] for offset, since in self._out.items() if since < before]
+        found: list[ConsumedMessage] = []
+        for offset, since in self._out.items():  # the first one has been out for longest
+            if since >= before:
+                break
+            found.append(self._unfinished[offset])
+        return found
 
     def restart(self, offset: int, handled: AbstractSet[ConsumedMessage] = frozenset()) -> None:
         """Drop all messages, and read from another offset.

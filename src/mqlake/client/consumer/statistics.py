@@ -49,9 +49,9 @@ class Statistics:
         totals.finished += count
         totals.handling_seconds += count * seconds
 
-    def failed(self, topic: str) -> None:
-        """Count a message that has to be redelivered."""
-        self._of(topic).failed += 1
+    def failed(self, topic: str, count: int = 1) -> None:
+        """Count messages that have to be redelivered."""
+        self._of(topic).failed += count
 
     def sample(self) -> None:
         """Keep the counts of each minute; to be called more often than that."""

@@ -231,19 +231,20 @@ class Outgoings:
             The first message of each batch, and the batch.
 
         Raises:
-            FormatError: as `single`; what comes before was yielded.
+            FormatError: as `single`; batches that were full before were yielded.
         """
         first = messages[0]
         if first.topic.startswith(RETRY_PREFIX):
             yield from ((message, self.single(message)) for message in messages)
             return
-        plain = {waits: self._keys.encoded(start, _END) for waits, start in _PLAIN.items()}
+        plain = self._plain_properties()
         draft = _Draft(first)
         for message in messages:
             if message.is_delayed:
                 yield from self._group(draft)
                 draft = _Draft(message)
                 yield message, self.single(message)
+                plain = self._plain_properties()
                 continue
             is_plain = not (message.properties or message.keys or message.tags)
             if is_plain and message.sharding_key is None:
@@ -252,6 +253,7 @@ class Outgoings:
                 properties = self._with_key(message)
             if not draft.add(message, properties, most):
                 yield from self._group(draft)
+                plain = self._plain_properties()  # keys are of the moment
                 draft = _Draft(message)
                 draft.add(message, properties, most)
         yield from self._group(draft)
@@ -262,6 +264,10 @@ class Outgoings:
             yield draft.first, self._batch(draft)
         elif ids:
             yield draft.first, self.single(draft.first, {UNIQ_KEY: ids[0]})
+
+    def _plain_properties(self) -> dict[bool, Iterator[bytes]]:
+        """Return the properties of messages that have none of their own, by `waits_for_store`."""
+        return {waits: self._keys.encoded(start, _END) for waits, start in _PLAIN.items()}
 
     def _with_key(self, message: Message) -> bytes:
         """Return a message's encoded properties, with a unique key."""

@@ -14,7 +14,7 @@ from mqlake.client.cluster import MASTER
 from mqlake.client.errors import ClientError, ClosedError, NotStoredError
 from mqlake.client.identity import DEFAULT_INSTANCE
 from mqlake.client.instance import ClientInstance, give_back, share_instance
-from mqlake.client.message import DELAYS, Message, ReceivedMessage
+from mqlake.client.message import Message, ReceivedMessage
 from mqlake.client.producer.flow import InFlight
 from mqlake.client.producer.outgoing import Compression, Outgoing, Outgoings
 from mqlake.client.producer.queue_choice import QueueChoice, by_sharding_key, require_queues
@@ -183,7 +183,7 @@ class Producer:
         """
         self._require_open()
         most = min(self._most, _BATCH_SIZE)
-        messages = [*map(self._named, messages)] if self._namespace.name else messages
+        messages = [*map(self._named, messages)]
         lanes = _lanes(messages)
         if len(lanes) == 1:
             return await self._send_lane(messages, most, timeout)
@@ -254,7 +254,7 @@ class Producer:
                 "a transaction needs `check`: if the broker does not hear how the transaction"
                 " ended, it asks the producer"
             )
-        if message.is_delayed or not DELAYS.isdisjoint(message.properties):
+        if message.is_delayed:
             raise FormatError("a message of a transaction cannot be delayed")
         message = self._named(message)
         half = self._outgoings.single(

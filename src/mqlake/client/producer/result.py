@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import overload
+from typing import cast, overload
 
 import msgspec
 
@@ -66,6 +66,14 @@ class SendResults(Sequence[SendResult]):
 
     def __len__(self) -> int:
         return len(self._message_ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(cast("Sequence[object]", other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
     @overload
     def __getitem__(self, index: int) -> SendResult: ...

@@ -72,9 +72,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return where the next micro-batch ends; `start` where there is none yet."""
         before = Position.read(start)
-        position = before.offsets
         there, ids = self._look()
-        self._check_ids(before.topic_ids, ids)
+        position = self._still_valid(before, ids)
         starts = {name: position.get(name, first) for name, (first, _) in there.items()}
         ends = {name: max(starts[name], end) for name, (_, end) in there.items()}
         self._check_ends(position, {name: end for name, (_, end) in there.items()})
@@ -89,7 +88,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._last_batch = SystemClock().monotonic()
         # A partition that has just come, and is empty, is no news.
         known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
-        if position == position | known:
+        if before.offsets == position | known:
             return start
         return Position(position | known, before.topic_ids | ids).write()
 
@@ -108,15 +107,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen = {name: end for name, (_, end) in found.items()}
         return found, ids
 
-    def _check_ids(self, known: TopicIds, found: TopicIds) -> None:
-        for topic, topic_id in found.items():
-            if known.get(topic, topic_id) != topic_id:
-                data_loss(
-                    self._options,
-                    f"{self._options.path}: topic {topic} is not the one that this query has read "
-                    f"(its id was {known[topic]}, and is {topic_id}): it was deleted and created "
-                    "anew; start a new query, with a new checkpoint, to read it from its beginning",
-                )
+    def _still_valid(self, position: Position, found: TopicIds) -> Offsets:
+        """Return the offsets of topics that are still those that were read.
+
+        The others are read from their first record on, if losses are tolerated.
+
+        Args:
+            found: the ids that topics have now.
+        """
+        anew = {
+            topic
+            for topic, topic_id in position.topic_ids.items()
+            if found.get(topic, topic_id) != topic_id
+        }
+        for topic in sorted(anew):
+            data_loss(
+                self._options,
+                f"{self._options.path}: topic {topic} is not the one that this query has read: its "
+                f"id was {position.topic_ids[topic]}, and is {found[topic]}; it was deleted and "
+                "created anew",
+            )
+        return {name: offset for name, offset in position.offsets.items() if name[0] not in anew}
 
     def _check_ends(self, position: Offsets, ends: Offsets) -> None:
         for name, offset in position.items():
@@ -149,12 +160,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the tasks of a micro-batch, the same offsets whenever it is planned."""
-        starts, ends = Position.read(start).offsets, Position.read(end).offsets
+        planned = Position.read(end)
+        starts = self._still_valid(Position.read(start), planned.topic_ids)
         logs = open_logs(self._options.path)
         ranges = [
             one
-            for name, last in ends.items()
-            if starts.get(name, -1) < last and (one := self._range(logs, name, starts, last))
+            for name, last in planned.offsets.items()
+            if starts.get(name, -1) < last and (one := self._range(logs, name, starts, planned))
         ]
         tasks = plan_tasks(logs, self._options, ranges)
         count = sum(one.end - one.start for one in ranges)
@@ -162,14 +174,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [TaskPartition(task) for task in tasks]
 
     def _range(
-        self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, end: int
+        self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, planned: Position
     ) -> Range | None:
         """Return what there is of a partition's part in a micro-batch."""
         if name not in wanted_partitions(logs, self._options):
             data_loss(self._options, f"{name[0]}-{name[1]} is not there any more")
             return None
         with logs.partition(*name) as partition:
-            first = partition.log_start_offset
+            first, found = partition.log_start_offset, _id_of(partition, name)
+        end = planned.offsets[name]
+        if not self._still_valid(Position({name: end}, planned.topic_ids), found):
+            return None  # it was created anew since the micro-batch was planned
         # A new partition is read from its first record on.
         start = starts.get(name, first)
         if start < first:

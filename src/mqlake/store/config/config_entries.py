@@ -26,7 +26,7 @@ class ConfigEntries(Generic[C, E]):
     """Entries by name. Every change counts in the file's version; `write` keeps them.
 
     A file may have 50,000 entries, and is written whole for a change of one: the text of an entry
-    is made once.
+    is made anew only if the entry has changed.
     """
 
     def __init__(self, file: ConfigFile[C], table: str, entries: dict[str, E]) -> None:
