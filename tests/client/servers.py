@@ -41,8 +41,8 @@ def start_broker(
     return BrokerProcess(home / "store", home / "log", chosen)
 
 
-async def create_topic(address: str, topic: str, queues: int) -> None:
-    """Create a topic on a broker."""
+async def create_topic(address: str, topic: str, queues: int, seconds: float = PATIENCE) -> None:
+    """Create a topic on a broker, which answers within some seconds."""
     header = CreateTopicHeader(
         topic=topic,
         read_queue_nums=queues,
@@ -51,7 +51,7 @@ async def create_topic(address: str, topic: str, queues: int) -> None:
         topic_filter_type="SINGLE_TAG",
     )
     async with Cluster("") as cluster:
-        await cluster.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header, seconds=PATIENCE)
+        await cluster.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header, seconds=seconds)
 
 
 class RestartableNameServer:

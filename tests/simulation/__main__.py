@@ -8,15 +8,13 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+from tests.seeds import first_seed
 from tests.simulation import logs, page
 from tests.simulation.plan import draw
 from tests.simulation.run import run
 from tests.simulation.total import Total, run_all
 
 NIGHTLY = 200_000
-SPACING = 1_000_000
-"""Seeds between two days."""
-DAY = 86_400
 _AT_ONCE = 100
 """Seeds that a process runs before it tells of them."""
 
@@ -32,7 +30,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--log", action="store_true", help="one run, with its plan and its log")
     arguments = parser.parse_args()
-    first = int(time.time() // DAY) * SPACING if arguments.seed is None else arguments.seed
+    first = first_seed(arguments.seed)
     if arguments.log:
         logs.show()
         print(draw(first))

@@ -18,6 +18,7 @@ from typing import Any
 from mqlake.client import MessageQueue, Producer
 from tests.client.faults.senders import TOPIC, States
 from tests.client.ledger import Ledger, Stored, read_all
+from tests.client.servers import create_topic
 from tests.simulation.inputs import replaced
 from tests.simulation.loop import SimulatedLoop, SimulationError, owner
 from tests.simulation.members import GROUP, Members
@@ -29,7 +30,6 @@ from tests.simulation.servers import (
     NAMES,
     SimulatedBroker,
     SimulatedNameServer,
-    create_topic,
     known_everywhere,
 )
 from tests.simulation.world import World
@@ -41,6 +41,8 @@ DRAIN = 120.0
 LINGER = 5.0
 """Seconds after a close in which nothing of a client may be left."""
 _LOOK = 0.1
+_ANSWER = 20.0
+"""Seconds in which a broker creates a topic."""
 
 
 @dataclass
@@ -167,7 +169,7 @@ class _Run:
         for broker in self._brokers:
             await broker.start()
             operator = Process("operator", "10.0.4.1")
-            await operator.run(create_topic(broker.address, TOPIC, QUEUES))
+            await operator.run(create_topic(broker.address, TOPIC, QUEUES, _ANSWER))
         self._members = Members(network, plan, self._ledger)
         dice = random.Random(f"{plan.seed}/world")
         self._world = World(network, self._names, self._brokers, self._members, dice)

@@ -12,16 +12,12 @@ from mqlake.client import MessageQueue
 from mqlake.client.cluster import Cluster
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
-from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.headers.admin import CreateTopicHeader
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.inputs import LoopClock
 from tests.simulation.network import Network
 from tests.simulation.process import Process
 
 NAMES = "10.0.0.1:9876"
-READ_WRITE = 6
-_PATIENCE = 20.0
 _SMALL: Mapping[str, object] = {
     "mappedFileSizeCommitLog": 32 << 10,
     "mappedFileSizeConsumeQueue": 2000,
@@ -172,19 +168,6 @@ class SimulatedNameServer:
         process, self.process = self.process, None
         if process is not None:
             self._network.end_process(process)
-
-
-async def create_topic(address: str, topic: str, queues: int) -> None:
-    """Create a topic on a broker; to be called in a process."""
-    header = CreateTopicHeader(
-        topic=topic,
-        read_queue_nums=queues,
-        write_queue_nums=queues,
-        perm=READ_WRITE,
-        topic_filter_type="SINGLE_TAG",
-    )
-    async with Cluster("") as cluster:
-        await cluster.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header, seconds=_PATIENCE)
 
 
 async def known_everywhere(topic: str, brokers: Sequence[str]) -> None:

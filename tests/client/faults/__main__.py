@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 
 from mqlake.broker.send import warm_up as send_kernels
 from mqlake.dispatch import warm_up as dispatch_kernels
 from tests.client.faults import page
 from tests.client.faults.run import Outcome, command, run
+from tests.seeds import first_seed, tell_violations
 
 NIGHTLY = 200
-SPACING = 1_000_000
-"""Seeds between two days."""
-DAY = 86_400
 
 
 def main() -> int:
@@ -28,7 +25,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed; by default the day's")
     parser.add_argument("--jobs", type=int, default=4, help="runs side by side: they mostly wait")
     arguments = parser.parse_args()
-    first = int(time.time() // DAY) * SPACING if arguments.seed is None else arguments.seed
+    first = first_seed(arguments.seed)
     runs = arguments.runs or (NIGHTLY if arguments.nightly else 1)
     outcomes: list[Outcome] = []
     # A broker that compiles kernels does nothing else for seconds, which looks like a fault.
@@ -53,9 +50,7 @@ def _tell(outcome: Outcome) -> None:
         f" drained in {outcome.drained:.1f} s, {len(outcome.violations)} violations",
         flush=True,
     )
-    if outcome.violations:
-        print("\n".join(outcome.violations), file=sys.stderr)
-        print(f"run it again: {command(outcome.seed)}", file=sys.stderr)
+    tell_violations(outcome.violations, command(outcome.seed))
 
 
 if __name__ == "__main__":

@@ -10,11 +10,9 @@ import time
 from tests.client.hostile_broker import page
 from tests.client.hostile_broker.case import Outcome, command, run
 from tests.client.hostile_broker.virtual_loop import LONGEST
+from tests.seeds import first_seed, tell_violations
 
 NIGHTLY = 1_000_000
-SPACING = 1_000_000
-"""Seeds between two days."""
-DAY = 86_400
 
 
 def main() -> int:
@@ -28,7 +26,7 @@ def main() -> int:
     parser.add_argument("--answers", type=int, help="mutated answers in all; else one case")
     parser.add_argument("--seed", type=int, help="the first seed; by default the day's")
     arguments = parser.parse_args()
-    seed = int(time.time() // DAY) * SPACING if arguments.seed is None else arguments.seed
+    seed = first_seed(arguments.seed)
     wanted = arguments.answers or (NIGHTLY if arguments.nightly else 1)
     outcomes: list[Outcome] = []
     mutated, begun = 0, time.monotonic()
@@ -49,9 +47,7 @@ def main() -> int:
 
 
 def _tell(outcome: Outcome) -> None:
-    if outcome.violations:
-        print("\n".join(outcome.violations), file=sys.stderr)
-        print(f"run it again: {command(outcome.seed)}", file=sys.stderr)
+    tell_violations(outcome.violations, command(outcome.seed))
 
 
 if __name__ == "__main__":

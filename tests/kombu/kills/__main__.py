@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from importlib.util import find_spec
 
 if find_spec("celery") is None:
@@ -12,12 +11,10 @@ if find_spec("celery") is None:
 
 from tests.kombu.kills import page
 from tests.kombu.kills.run import KILLS, Outcome, command, run
+from tests.seeds import first_seed, tell_violations
 
 NIGHTLY = 10
 """Runs of a night."""
-SPACING = 1_000_000
-"""Seeds between two days."""
-DAY = 86_400
 
 
 def main() -> int:
@@ -31,7 +28,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, help=f"number of seeds, each of {KILLS} kills")
     parser.add_argument("--seed", type=int, help="the first seed; by default the day's")
     arguments = parser.parse_args()
-    first = int(time.time() // DAY) * SPACING if arguments.seed is None else arguments.seed
+    first = first_seed(arguments.seed)
     outcomes: list[Outcome] = []
     for seed in range(first, first + (arguments.runs or (NIGHTLY if arguments.nightly else 1))):
         outcomes.append(run(seed))
@@ -51,9 +48,7 @@ def _tell(outcome: Outcome) -> None:
         f" drained in {outcome.drained:.1f} s, {len(outcome.violations)} violations",
         flush=True,
     )
-    if outcome.violations:
-        print("\n".join(outcome.violations), file=sys.stderr)
-        print(f"run it again: {command(outcome.seed)}", file=sys.stderr)
+    tell_violations(outcome.violations, command(outcome.seed))
 
 
 if __name__ == "__main__":
