@@ -55,6 +55,32 @@ def test_only_what_is_subscribed_to(logs: GrowingLogs) -> None:
     assert {row["topic"] for row in running.sink[0]} == {"a", "cd"}
 
 
+def test_a_topic_that_is_subscribed_to_later_is_read_from_its_beginning(logs: GrowingLogs) -> None:
+    logs.grow(30, ("a", 0), ("b", 0))
+    running = engine(logs, subscribe="a")
+    assert running.run_all() == [15]
+
+    running.restart(options_of(logs.path, streaming=True, subscribe="a,b"))
+    assert running.run_all() == [15]
+    running.restart(options_of(logs.path, streaming=True, subscribe="b"))
+    logs.grow(10, ("a", 0), ("b", 0))
+    assert running.run_all() == [5]
+    running.restart(options_of(logs.path, streaming=True, subscribe="a,b"))
+    assert running.run_all() == [5]
+    assert running.keys == logs.keys
+
+
+def test_a_planned_batch_needs_the_subscription_it_was_planned_for(logs: GrowingLogs) -> None:
+    logs.grow(10, ("a", 0), ("b", 0))
+    running = engine(logs)
+    start = running.reader.initialOffset()
+    end = running.reader.latestOffset(start, running.reader.getDefaultReadLimit())
+    running.restart(options_of(logs.path, streaming=True, subscribe="a"))
+
+    with pytest.raises(StoreError, match="b-0, which the query does not subscribe to any more"):
+        running.reader.partitions(start, end)
+
+
 def test_limits(logs: GrowingLogs) -> None:
     logs.grow(90, ("a", 0), ("a", 1), ("b", 0))
     running = engine(logs, maxOffsetsPerTrigger=40)

@@ -198,7 +198,7 @@ def test_starts_are_forgotten_once_they_are_passed(growing: GrowingStore) -> Non
     start = query.reader.initialOffset()
     assert start["starts"] == {"A": {"0": 2}}
     end = query.reader.latestOffset(start, query.reader.getDefaultReadLimit())
-    assert end.keys() == {"physicalOffset", "fingerprint"}
+    assert end.keys() == {"physicalOffset", "fingerprint", "subscription"}
 
 
 def test_available_now_leaves_what_comes_later(growing: GrowingStore) -> None:
@@ -275,3 +275,60 @@ def test_a_log_that_was_cut(growing: GrowingStore, tmp_path: Path) -> None:
 def test_a_checkpoint_of_something_else(growing: GrowingStore) -> None:
     with pytest.raises(StoreError, match="checkpoint is not one of this source"):
         engine(growing).reader.partitions({"A": {"0": 1}}, {"A": {"0": 2}})
+
+
+CHANGES = [
+    ({"subscribe": "A"}, {"subscribe": "A,B"}),
+    ({"subscribe": "A"}, {}),
+    ({"subscribePattern": "A"}, {"subscribePattern": "A|B"}),
+    ({"assign": '{"A": [0]}'}, {"assign": '{"A": [0, 1]}'}),
+    ({"tags": "one"}, {"tags": "one || two"}),
+    ({"keys": "key-1"}, {"keys": "key-1 key-2"}),
+]
+
+
+@pytest.mark.parametrize(("before", "now"), CHANGES)
+def test_a_changed_subscription_is_an_error(
+    growing: GrowingStore, before: dict[str, str], now: dict[str, str]
+) -> None:
+    query = Engine(asked(growing, **before))
+    query.run_all()
+
+    query.restart(asked(growing, **now))
+    with pytest.raises(StoreError, match="failOnSubscriptionChange to false"):
+        query.trigger()
+
+
+def test_a_batch_planned_for_another_subscription_is_an_error(growing: GrowingStore) -> None:
+    query = Engine(asked(growing, subscribe="A"))
+    with pytest.raises(KilledError):
+        query.trigger("planned")
+
+    with pytest.raises(StoreError, match="the checkpoint was written for the subscription"):
+        query.restart(asked(growing, subscribe="B"))
+
+
+def test_a_changed_subscription_continues_from_the_checkpoint_if_told_to(
+    growing: GrowingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = Engine(asked(growing, subscribe="A"))
+    query.run_all()
+    growing.grow(20)
+    query.restart(asked(growing, subscribe="A,B", failOnSubscriptionChange=False))
+    query.run_all()
+    growing.grow(20)
+    query.run_all()
+
+    later = [f"key-{number}" for number in range(len(growing.keys) - 40, len(growing.keys))]
+    assert [key for key in query.keys if key in set(later)] == later
+    assert sum("are not read" in record.message for record in caplog.records) == 1
+    query.restart(asked(growing, subscribe="B,A"))
+    growing.grow(1)
+    assert query.trigger() == 1
+
+
+def test_a_checkpoint_without_a_subscription_is_read_on(growing: GrowingStore) -> None:
+    reader = Engine(asked(growing, subscribe="A")).reader
+    start = {"physicalOffset": growing.messages[10].physical_offset}
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end["subscription"] == '{"subscribe":["A"]}'

@@ -32,7 +32,7 @@ def open_logs(path: str) -> LogDirectory:
 def wanted_partitions(logs: LogDirectory, options: ReadOptions) -> list[TopicPartition]:
     """Return the partitions there are that options ask for, by topic and number."""
     found = [(name.topic, name.partition) for name in logs.partitions()]
-    return [name for name in found if _is_wanted(name, options)]
+    return [name for name in found if is_wanted(name, options)]
 
 
 def check_asked(found: list[TopicPartition], options: ReadOptions) -> None:
@@ -50,7 +50,8 @@ def check_asked(found: list[TopicPartition], options: ReadOptions) -> None:
             raise StoreError(f"{options.path}: there is no partition {topic}-{partition} in it")
 
 
-def _is_wanted(name: TopicPartition, options: ReadOptions) -> bool:
+def is_wanted(name: TopicPartition, options: ReadOptions) -> bool:
+    """Return whether options ask for a partition."""
     topic, _ = name
     if options.partitions is not None:
         return name in options.partitions

@@ -21,7 +21,7 @@ from mqlake.spark.kafka_log.batch import TaskPartition
 from mqlake.spark.kafka_log.columns import check_schema
 from mqlake.spark.kafka_log.offsets import data_loss, start_of
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
-from mqlake.spark.kafka_log.place import open_logs, wanted_partitions
+from mqlake.spark.kafka_log.place import is_wanted, open_logs, wanted_partitions
 from mqlake.spark.kafka_log.plan import Range, plan_tasks
 from mqlake.spark.kafka_log.position import Offsets, Position, TopicIds, admitted
 from mqlake.spark.reading.conditions import MOST
@@ -132,6 +132,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_ends(self, position: Offsets, ends: Offsets) -> None:
         for name, offset in position.items():
             end = ends.get(name)
+            if not is_wanted(name, self._options):
+                continue  # its offset is kept for a query that subscribes to it again
             if end is None:
                 data_loss(self._options, f"{name[0]}-{name[1]} is not there any more")
             elif end < offset:
@@ -177,6 +179,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, logs: LogDirectory, name: tuple[str, int], starts: Offsets, planned: Position
     ) -> Range | None:
         """Return what there is of a partition's part in a micro-batch."""
+        if not is_wanted(name, self._options):
+            data_loss(
+                self._options,
+                f"a micro-batch that is not committed has records of {name[0]}-{name[1]}, which "
+                "the query does not subscribe to any more; restart it as it was until the batch "
+                "is committed",
+            )
+            return None
         if name not in wanted_partitions(logs, self._options):
             data_loss(self._options, f"{name[0]}-{name[1]} is not there any more")
             return None

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import msgspec
@@ -33,6 +34,14 @@ def queues(text: str) -> tuple[Queue, ...]:
     if not found:
         raise ValueError(expected)
     return tuple(dict.fromkeys(found))
+
+
+def by_topic(listed: Iterable[Queue]) -> dict[str, list[int]]:
+    """Return queues as the JSON names them, in order."""
+    found: dict[str, list[int]] = {}
+    for topic, queue_id in sorted(set(listed)):
+        found.setdefault(topic, []).append(queue_id)
+    return found
 
 
 def offsets(text: str) -> Numbers:

@@ -119,6 +119,14 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "query, where a topic or a queue is not there; else skip, count and log them.",
     ),
     Option(
+        "failOnSubscriptionChange",
+        boolean,
+        "true",
+        "streaming",
+        "Fail if the checkpoint was written for other topics, queues, tags or keys; else continue "
+        "from the checkpoint, without earlier messages that were not subscribed to.",
+    ),
+    Option(
         "minPartitions",
         whole(1),
         None,

@@ -38,6 +38,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     ending: Limit
     latest_if_none: bool
     fail_on_data_loss: bool
+    fail_on_subscription_change: bool
     min_partitions: int | None
     max_records_per_partition: int | None
     max_offsets_per_trigger: int | None
@@ -73,6 +74,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         ending=limit_of(values, "ending", LATEST),
         latest_if_none=values["startingOffsetsByTimestampStrategy"] == LATEST,
         fail_on_data_loss=values["failOnDataLoss"],
+        fail_on_subscription_change=values["failOnSubscriptionChange"],
         min_partitions=values["minPartitions"],
         max_records_per_partition=values["maxRecordsPerPartition"],
         max_offsets_per_trigger=values["maxOffsetsPerTrigger"],

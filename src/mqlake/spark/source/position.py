@@ -2,11 +2,13 @@
 
     {"physicalOffset": 4096, "fingerprint": 2774861}
     {"physicalOffset": 4096, "starts": {"TopicA": {"0": 23}}, "startsEnd": 9000}
+    {"physicalOffset": 4096, "fingerprint": 2774861, "subscription": "{\"subscribe\":[\"TopicA\"]}"}
 
 The log is one run of bytes, so one number says what has been read of all topics and queues, also
-of those that come later. `fingerprint` identifies the log before that offset; checkpoints of
-earlier versions lack it. `starts` are queue offsets that the query was told to start at; they mean
-nothing more from the physical offset `startsEnd` on.
+of those that come later. `fingerprint` identifies the log before that offset, `subscription` is
+what the query chose (`subscribed.described`); checkpoints of earlier versions lack one or both.
+`starts` are queue offsets that the query was told to start at; they mean nothing more from the
+physical offset `startsEnd` on.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_
     fingerprint: int | None = None
     starts: dict[str, dict[int, int]] = {}
     starts_end: int = 0
+    subscription: str | None = None
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -32,12 +35,14 @@ class Position(msgspec.Struct, frozen=True):
 
     Attributes:
         fingerprint: of the log before the offset; None if it is not known.
+        subscription: the options that chose messages, as text; None if it is not known.
     """
 
     physical_offset: int
     starts: Numbers = {}
     starts_end: int = 0
     fingerprint: int | None = None
+    subscription: str | None = None
 
     @classmethod
     def read(cls, written: dict[str, Any]) -> Position:
@@ -55,21 +60,27 @@ class Position(msgspec.Struct, frozen=True):
             for topic, queues in found.starts.items()
             for queue_id, offset in queues.items()
         }
-        return cls(found.physical_offset, starts, found.starts_end, found.fingerprint)
+        return cls(
+            found.physical_offset, starts, found.starts_end, found.fingerprint, found.subscription
+        )
 
     def write(self) -> dict[str, Any]:
         """Return what Spark keeps."""
         starts: dict[str, dict[int, int]] = {}
         for (topic, queue_id), offset in sorted(self.starts.items()):
             starts.setdefault(topic, {})[queue_id] = offset
-        written = _Written(self.physical_offset, self.fingerprint, starts, self.starts_end)
+        written = _Written(
+            self.physical_offset, self.fingerprint, starts, self.starts_end, self.subscription
+        )
         return msgspec.to_builtins(written, str_keys=True)
 
-    def at(self, physical_offset: int, fingerprint: int | None = None) -> Position:
+    def at(
+        self, physical_offset: int, fingerprint: int | None, subscription: str | None
+    ) -> Position:
         """Return the position at another physical offset, without starts that are passed."""
-        if physical_offset >= self.starts_end:
-            return Position(physical_offset, fingerprint=fingerprint)
-        return Position(physical_offset, self.starts, self.starts_end, fingerprint)
+        is_past = physical_offset >= self.starts_end
+        starts, starts_end = ({}, 0) if is_past else (self.starts, self.starts_end)
+        return Position(physical_offset, starts, starts_end, fingerprint, subscription)
 
     @property
     def selection(self) -> Selection:

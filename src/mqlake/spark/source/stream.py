@@ -26,6 +26,7 @@ from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.plan import plan_tasks
 from mqlake.spark.source.position import Position
 from mqlake.spark.source.starting import starting_position
+from mqlake.spark.source.subscribed import check_subscription, described
 from mqlake.spark.source.tail import Tail
 from mqlake.storage.clock import SystemClock
 
@@ -42,6 +43,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         columns_of(schema)
         self._options, self._schema = options, schema
         self._tail = Tail(options.path)
+        self._subscription = described(options)
+        self._is_subscription_checked = False
         self._target: int | None = None
         self._last_batch = 0.0
 
@@ -49,8 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where a new query starts."""
         with self._tail.look() as (store, end):
             found = starting_position(store, end, self._options)
-            first = found.physical_offset
-            return found.at(first, fingerprint(store.log, first)).write()
+            return self._at(store, found, found.physical_offset)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return a limit if options set one; Spark hands it back, or that all is wanted."""
@@ -69,6 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return where the next micro-batch ends; `start` where there is none yet."""
         position = Position.read(start)
+        self._check_subscription(position)
         with self._tail.look() as (store, end):
             if end < position.physical_offset:
                 data_loss(
@@ -76,7 +79,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"{self._options.path}: the log ends at {end}, and the query is at "
                     f"{position.physical_offset}: the log has been cut, or it is another one",
                 )
-                return position.at(end, fingerprint(store.log, end)).write()
+                return self._at(store, position, end)
             self._check_log(store, position)
             if self._target is not None:
                 end = max(position.physical_offset, min(end, self._target))
@@ -85,7 +88,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if end == position.physical_offset:
                 return start
             self._last_batch = SystemClock().monotonic()
-            return position.at(end, fingerprint(store.log, end)).write()
+            return self._at(store, position, end)
+
+    def _at(self, store: OpenStore, position: Position, end: int) -> dict[str, Any]:
+        """Return what Spark keeps of the position at a physical offset."""
+        return position.at(end, fingerprint(store.log, end), self._subscription).write()
+
+    def _check_subscription(self, position: Position) -> None:
+        """Check the first position, which Spark has from the checkpoint; later ones are ours."""
+        if not self._is_subscription_checked:
+            check_subscription(self._options, position)
+            self._is_subscription_checked = True
 
     def _check_log(self, store: OpenStore, position: Position) -> None:
         """Raise, or warn if losses are tolerated, if the log is not the one that was read."""
@@ -132,6 +145,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the tasks of a micro-batch, the same ones whenever it is planned."""
         position, until = Position.read(start), Position.read(end)
+        self._check_subscription(position)
         first, last = position.physical_offset, until.physical_offset
         if first >= last:
             return []
