@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqlake.cli.options import EngineName, UsageError
-from mqlake.cli.progress import Report, progress
+from mqlake.cli.progress import Report, progress, tell_compilation
 from mqlake.errors import JobError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def open_engine(
         JobError: Spark cannot be started, or its executors do not share the directories.
     """
     check(reads)
+    tell_compilation()
     with progress(show_progress) as report:
         if name == "local":
             if master is not None:

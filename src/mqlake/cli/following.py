@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mqlake.cli.progress import Report, progress
+from mqlake.cli.progress import Report, progress, tell_compilation
 
 if TYPE_CHECKING:
     from mqlake.spark.session import Session
@@ -51,6 +51,7 @@ def open_spark(
     from mqlake.store.reader import StoreReader
 
     StoreReader.open(reads).close()
+    tell_compilation()
     with progress(show_progress) as report, open_session(master, progress=report) as session:
         session.check_shared(writes, reads)
         yield session, report

@@ -26,6 +26,13 @@ def progress(wanted: bool | None) -> Generator[Report | None]:
         yield _lines()
 
 
+def tell_compilation() -> None:
+    """Say on stderr that kernels are being compiled, if they are not yet."""
+    from mqlake.kernels.first_use import tell_first_use
+
+    tell_first_use(lambda text: sys.stderr.write(f"mqlake: {text}\n"))
+
+
 @contextmanager
 def _bar() -> Generator[Report]:
     from rich.console import Console

@@ -26,7 +26,7 @@ BOUNDS_CHECKED = os.environ.get("MQLAKE_BOUNDSCHECK") == "1"
 """Check each load and store, `memory`'s included; an IndexError says that a kernel is wrong."""
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": BOUNDS_CHECKED}
-_CACHE = cache_directory(
+CACHE = cache_directory(
     (
         numba.__version__,
         llvmlite.__version__,
@@ -34,14 +34,15 @@ _CACHE = cache_directory(
         f"cpu: {config.CPU_NAME} {config.CPU_FEATURES} {config.OPT}",
     )
 )
+"""Directory of the machine code; None if nothing can be written."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile an entry point on its first call, or load it from the cache."""
     # Numba reads its setting here and only here. Ours must not move the caches of others.
-    theirs, config.CACHE_DIR = config.CACHE_DIR, str(_CACHE or "")
+    theirs, config.CACHE_DIR = config.CACHE_DIR, str(CACHE or "")
     try:
-        return njit(cache=_CACHE is not None, **_OPTIONS)(function)
+        return njit(cache=CACHE is not None, **_OPTIONS)(function)
     finally:
         config.CACHE_DIR = theirs
 

@@ -27,7 +27,7 @@ from mqlake.store.queues.tag_filter import TagFilter
 from mqlake.store.queues.time_range import TimeRange
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 from mqlake.store.results import GetResult, QueryResult, QueueRange
-from mqlake.store.snapshot import Snapshot
+from mqlake.store.snapshot import Snapshot, is_store
 
 if TYPE_CHECKING:
     from mqlake.store.report import StoreReport
@@ -184,5 +184,5 @@ def _check_is_store(directory: Directory) -> None:
         raise StoreError(f"{name}: no such directory")
     if not directory.is_directory(""):
         raise StoreError(f"{name}: a store is a directory, this is a file")
-    if not directory.is_directory(segments.DIRECTORY):
+    if not is_store(directory):
         raise StoreError(f"{name}: no {segments.DIRECTORY}/ in it, so it is no RocketMQ store")

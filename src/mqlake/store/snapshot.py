@@ -20,9 +20,11 @@ from mqlake.store.detect import Detected, detect
 from mqlake.store.index.found_entries import Undispatched
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.index.key_query import KeyScan
+from mqlake.store.log import segments
 from mqlake.store.log.end import LogEnd, find_end, last_written_start, recovery_start
 from mqlake.store.log.scan import Queue, head_of
 from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues import queue_files
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
 from mqlake.store.queues.queue_view import QueueView
 
@@ -32,6 +34,18 @@ CHECKPOINT_NAME = "checkpoint"
 _ALWAYS_SCANNED = 8 << 20
 _MOST_VIEWS = 64
 _MOST_TOPICS = 4
+
+
+def is_store(directory: Directory) -> bool:
+    """Return whether a directory is a store: one with a log, or one that never had a message.
+
+    A broker creates the log with the first message. A directory with queues but without a log is no
+    empty store: it lost its log.
+    """
+    if directory.is_directory(segments.DIRECTORY):
+        return True
+    was_opened = directory.exists(CHECKPOINT_NAME) or directory.exists(ABORT_NAME)
+    return was_opened and not directory.names(queue_files.DIRECTORY)
 
 
 class Snapshot:

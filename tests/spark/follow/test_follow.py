@@ -79,6 +79,20 @@ def test_every_message_in_every_column(
     assert (again.batches, again.messages) == (0, 0)
 
 
+@pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
+def test_an_empty_store_is_an_empty_table(
+    session: ClassicSession, tmp_path: Path, format_: Format
+) -> None:
+    BlockingMessageStore.open(tmp_path / "store").close()
+    given = options(tmp_path / "store", format_, tmp_path / "table")
+    assert follow(session, given).messages == 0
+    assert read(format_, tmp_path / "table").num_rows == 0
+    with BlockingMessageStore.open(tmp_path / "store") as live:
+        live.put(Message("A", b"first"))
+    assert follow(session, given).messages == 1
+    assert read(format_, tmp_path / "table")["body"].to_pylist() == [b"first"]
+
+
 def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
     path, out = tmp_path / "store", tmp_path / "table"
     stop = threading.Event()

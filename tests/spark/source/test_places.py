@@ -13,6 +13,7 @@ from mqlake.spark.reading.directory import open_directory
 from mqlake.spark.source import place, read
 from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.local import LocalDirectory
+from mqlake.store import BlockingMessageStore, StoreReader
 from tests.golden import store
 from tests.spark.source.rows import batch_rows
 from tests.spark.source.truth import comparable, expected_rows
@@ -60,8 +61,19 @@ def test_which_paths_are_of_this_machine(tmp_path: Path) -> None:
 def test_a_directory_that_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no commitlog/ in it; path is the store directory"):
         batch_rows(tmp_path)
-    (tmp_path / "commitlog").mkdir()
-    assert batch_rows(tmp_path) == []
+    (tmp_path / "checkpoint").touch()
+    (tmp_path / "consumequeue" / "A").mkdir(parents=True)  # a store that lost its log
+    with pytest.raises(StoreError, match="no commitlog/ in it; path is the store directory"):
+        batch_rows(tmp_path)
+
+
+def test_an_empty_store_is_an_empty_table(tmp_path: Path) -> None:
+    (tmp_path / "log" / "commitlog").mkdir(parents=True)
+    assert batch_rows(tmp_path / "log") == []
+    BlockingMessageStore.open(tmp_path / "opened").close()
+    assert batch_rows(tmp_path / "opened") == []
+    with StoreReader.open(tmp_path / "opened") as reader:
+        assert (reader.min_offset, reader.max_offset) == (0, 0)
 
 
 def test_a_missing_segment_is_a_loss(tmp_path: Path) -> None:

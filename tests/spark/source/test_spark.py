@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,6 +159,9 @@ def test_a_running_stream_finds_new_topics(spark: SparkSession, tmp_path: Path) 
         growing.grow(7, ("New",))
         query.processAllAvailable()
         found = [row.keys[0] for row in spark.table("found").collect()]
+        source = query.lastProgress["sources"][0]
+        latest, done = (json.loads(source[name]) for name in ("latestOffset", "endOffset"))
+        assert latest["physicalOffset"] == done["physicalOffset"] > 0
     finally:
         query.stop()
     assert sorted(found) == sorted(growing.keys)

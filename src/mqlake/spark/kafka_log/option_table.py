@@ -151,7 +151,7 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "auto",
         "batch",
         "Whether filters that Spark pushes down narrow what is read. `auto`: where that is safe, "
-        "which it is not on Spark 4.2; `true`: also there, for a DataFrame that one query "
+        "which it is not on Spark 4.2 and 4.3; `true`: also there, for a DataFrame that one query "
         "uses once.",
     ),
 )

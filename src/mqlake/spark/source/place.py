@@ -11,7 +11,7 @@ from mqlake.spark.reading.directory import open_directory
 from mqlake.storage.protocol import Directory
 from mqlake.store.log import segments
 from mqlake.store.log.segments import CommitLog, open_log
-from mqlake.store.snapshot import Snapshot
+from mqlake.store.snapshot import Snapshot, is_store
 
 
 class OpenStore(NamedTuple):
@@ -30,7 +30,7 @@ def open_store(path: str) -> Generator[OpenStore]:
         StoreError: there is no store.
     """
     directory = open_directory(path)
-    if not directory.is_directory(segments.DIRECTORY):
+    if not is_store(directory):
         raise StoreError(
             f"{path}: no {segments.DIRECTORY}/ in it; path is the store directory itself, and all "
             "hosts of the cluster see it"

@@ -14,7 +14,9 @@ from mqlake.dispatch.scan import SegmentScan, Want
 from mqlake.dispatch.window import DEFAULT_WINDOW
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
+from mqlake.kernels.first_use import tell_first_use
 from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.joining import put_together
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.memory import keep_freed_memory
@@ -40,6 +42,8 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
         StoreError: damage, or a deleted file, that is not tolerated.
     """
     keep_freed_memory()
+    expect_hang_up()
+    tell_first_use(log.warning)
     losses = _Losses(task)
     row_filter = RowFilter(task.selection)
     want = _want(task, schema)

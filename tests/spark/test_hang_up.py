@@ -1,0 +1,37 @@
+"""A `limit` lets Spark hang up on the workers; nobody is shown a traceback for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqlake.store import BlockingMessageStore, Message
+
+pytestmark = [pytest.mark.spark]
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+frame = spark.read.format("rocketmq").load(sys.argv[1])
+print([len(frame.limit(count).collect()) for count in (1, 3)], len(frame.take(2)))
+spark.stop()
+"""
+
+
+def test_a_limit_leaves_no_traceback(tmp_path: Path) -> None:
+    with BlockingMessageStore.open(tmp_path / "store") as live:
+        for _ in range(20_000):  # more than the sockets' buffers take
+            live.put(Message("A", bytes(1000)))
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, tmp_path / "store"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == "[1, 3] 2"
+    assert "Traceback" not in ran.stderr, ran.stderr
