@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tests.peer.python_build import environment
 from tests.peer.rocketmq_proxy import Proxy
 
 from benchmarks.bench import Bench, interleave
@@ -23,7 +23,7 @@ from mqlake.client import PullConsumer
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 
 VERSION = "5.1.2"
-ENVIRONMENT = ROOT / "build" / f"grpc-client-{VERSION}"
+CLIENT = ROOT / "tests" / "peer" / "rocketmq_grpc_python"
 SENT, IN_FLIGHT, CONSUMED, SIZE, DROPPED = 5_000, 64, 10_000, 128, 1
 NAMES = {"mqlake": "mqlake", "grpc": "rocketmq-python-client"}
 
@@ -42,7 +42,9 @@ def measure(bench: Bench) -> Section:
         proxy = Proxy(bench.directory / "proxy", broker.names)
         peers = {
             "mqlake": _peer(bench, "mqlake", Path(sys.executable), "-m", "benchmarks.client.peer"),
-            "grpc": _peer(bench, "grpc", _environment(), ROOT / "benchmarks/client/grpc_peer.py"),
+            "grpc": _peer(
+                bench, "grpc", environment(CLIENT), ROOT / "benchmarks/client/grpc_peer.py"
+            ),
         }
         where = {"mqlake": broker.names, "grpc": proxy.endpoint}
         try:
@@ -112,14 +114,3 @@ async def _begin(names: str, group: str) -> None:
         for queue in queues:
             await consumer.seek(queue, 0)
         await consumer.commit()
-
-
-def _environment() -> Path:
-    """Return the Python of an environment with the gRPC client, made when it is first asked for."""
-    python = ENVIRONMENT / "bin" / "python"
-    if not python.exists():
-        uv = [sys.executable, "-m", "uv"]
-        subprocess.run([*uv, "venv", "-q", "--python", sys.executable, ENVIRONMENT], check=True)
-        wanted = f"rocketmq-python-client=={VERSION}"
-        subprocess.run([*uv, "pip", "install", "-q", "--python", python, wanted], check=True)
-    return python

@@ -42,6 +42,7 @@ class Proxy:
             "remotingListenPort": remoting,
             "localServeAddr": "127.0.0.1",
             "useEndpointPortFromRequest": True,
+            "transactionHeartbeatPeriodSecond": 1,  # until then, no broker can ask a producer
         }
         config.write_text(json.dumps(values))
         homes = [f"-Duser.home={directory}", f"-Drocketmq.home.dir={directory}"]
