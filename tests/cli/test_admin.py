@@ -150,6 +150,11 @@ def test_groups(admin: Admin, orders: list[dict[str, Any]]) -> None:
     assert [row["offset"] for row in back] == [0, 0]
     admin.json("updateSubGroup", "-b", "broker-a", "-g", "h", "-r", 5)
     assert admin.json("getConsumerConfig", "-g", "h")["broker-a"]["retryMaxTimes"] == 5
+    factor = "priority.factor"
+    words = ("updateSubGroup", "-b", "broker-a", "-g", "h")
+    admin.json(*words, "--attributes", f"+{factor}=80")
+    assert admin.json("getConsumerConfig", "-g", "h")["broker-a"]["attributes"] == {factor: "80"}
+    assert "+name=value or -name is wanted" in admin.fails(*words, "--attributes", factor)[1]
     admin.commit(1, 2)
     (cloned,) = (
         row

@@ -58,20 +58,23 @@ def test_lines_go_in_and_out(running: RunningBroker, tmp_path: Path) -> None:
 def test_json_goes_around(running: RunningBroker) -> None:
     given = [
         {"body": "text", "tags": "red", "keys": ["a", "b"], "properties": {"colour": "röt"}},
+        {"body": "first", "priority": 3},
         {"bodyBase64": "/wA=", "shardingKey": "one"},
     ]
     text = b"\n".join(json.dumps(each).encode() for each in given)
     assert run(running, "produce", "first", "--ndjson", given=text)[0] == 0
-    code, out, _ = run(running, "consume", "first", "--from", "earliest", "--max", "2", "--json")
+    code, out, _ = run(running, "consume", "first", "--from", "earliest", "--max", "3", "--json")
     assert code == 0
     assert run(running, "produce", "second", "--ndjson", given=out)[0] == 0
-    words = ("consume", "second", "--group", "g", "--from", "earliest", "--max", "2", "--json")
+    words = ("consume", "second", "--group", "g", "--from", "earliest", "--max", "3", "--json")
     code, again, _ = run(running, *words)
     assert code == 0
     found = {each.get("body"): each for each in map(json.loads, again.splitlines())}
     assert (found["text"]["tags"], found["text"]["keys"]) == ("red", ["a", "b"])
     assert found["text"]["properties"]["colour"] == "röt"
     assert (found[None]["bodyBase64"], found[None]["shardingKey"]) == ("/wA=", "one")
+    assert (found["first"]["priority"], found["first"]["queueId"]) == (3, 3)
+    assert found["text"]["priority"] is None
 
 
 def test_a_tail_shows_what_arrives_until_it_is_interrupted(running: RunningBroker) -> None:

@@ -347,6 +347,37 @@ def test_what_is_delayed_by_a_property_is_in_no_batch() -> None:
         outgoings.batch([late, late])
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(topic="t", body=b"first", priority=0),
+        Message(topic="t", body=b"first", properties={"_SYS_MSG_PRIORITY_": "0"}),
+    ],
+)
+def test_a_message_with_a_priority_is_in_no_batch(message: Message) -> None:
+    outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
+    ((_, sent), (_, again)) = outgoings.groups([message, message], 1000)
+    assert (sent.is_batch, again.is_batch) == (False, False)
+    assert decode_properties(sent.properties.encode())["_SYS_MSG_PRIORITY_"] == "0"
+    with pytest.raises(FormatError, match="it has a priority"):
+        outgoings.batch([message, message])
+
+
+@pytest.mark.parametrize("priority", [-1, 2**31])
+def test_a_priority_that_no_message_can_have(priority: int) -> None:
+    with pytest.raises(FormatError, match=f"priority {priority} is not within 0 and 2147483647"):
+        Message(topic="t", body=b"", priority=priority).all_properties()
+
+
+def test_a_received_message_has_its_priority() -> None:
+    message = consumed(0)
+    assert message.priority is None
+    message.properties["_SYS_MSG_PRIORITY_"] = "7"
+    assert message.priority == 7
+    again = message_from_json(msgspec.json.encode(message_to_json(message)), "t")
+    assert (again.priority, again.properties) == (7, {})
+
+
 def test_messages_that_cannot_share_a_batch_do_not() -> None:
     outgoings = Outgoings(KEYS, lambda: 0, None, 1000)
     messages = [Message(topic="t", body=bytes(100)) for _ in range(5)]

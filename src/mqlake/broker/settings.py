@@ -47,6 +47,7 @@ _LEAST_MEMORY = 32 << 20
 _YEAR_2100 = 4_102_444_800_000
 QueueCount = Annotated[int, Within(1, 4096)]
 """Queues of a topic."""
+Percent = Annotated[int, Within(0, 100)]
 
 
 class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
@@ -126,6 +127,15 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     # Pop
     revive_queue_num: Restart[QueueCount] = 8
     enable_retry_topic_v2: Now[bool] = msgspec.field(default=False, name="enableRetryTopicV2")
+    use_separate_retry_queue: Now[bool] = False
+    """Whether what is popped and not acknowledged comes again from a queue of the number that it
+    had, instead of from queue 0 of the retry topic."""
+    pop_from_retry_probability: Now[Percent] = 20
+    """How many percent of the pops look into retry topics first; the others do so last."""
+    pop_from_retry_probability_for_priority: Now[Percent] = 0
+    """The same for pops that read queues by priority."""
+    priority_order_asc: Now[bool] = True
+    """Whether larger numbers are higher priorities; else 0 is the highest."""
     default_message_request_mode: Now[Literal["PULL", "POP"]] = "PULL"
     default_pop_share_queue_num: Now[Annotated[int, Within(-1, 4096)]] = -1
     pop_polling_size: Now[CountOrNone] = 1024

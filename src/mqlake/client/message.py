@@ -14,21 +14,25 @@ from mqlake.formats.host import decode_host
 from mqlake.formats.message_id import encode_message_id
 from mqlake.formats.properties import (
     DELAY,
+    DELAY_MS,
+    DELAY_SEC,
     DELIVER_MS,
     KEY_SEPARATOR,
     KEYS,
+    MAX_PRIORITY,
+    PRIORITY,
     RETRY_TOPIC,
+    SHARDING_KEY,
     TAGS,
     UNIQ_KEY,
     WAIT,
     decode_properties,
     key_list,
+    priority_of,
 )
 from mqlake.protocol.bodies.message_queue import MessageQueue
 
-DELAY_MS = "TIMER_DELAY_MS"
-SHARDING_KEY = "__SHARDINGKEY"
-DELAYS = frozenset((DELAY, DELAY_MS, DELIVER_MS, "TIMER_DELAY_SEC"))
+DELAYS = frozenset((DELAY, DELAY_MS, DELIVER_MS, DELAY_SEC))
 """Properties that ask for a delay."""
 
 
@@ -40,6 +44,8 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         keys: what it can be found by later; words without spaces.
         properties: further names and values.
         sharding_key: messages that have the same one go to the same queue, in their order.
+        priority: a number from 0, for topics with priorities (docs/priorities.md). Brokers drop it
+            from messages that have a sharding key or a delay, or belong to a transaction.
         delay_level: it is delivered after the delay of this level of the broker's
             (`messageDelayLevel`: 1 s, 5 s, 10 s, …); 0 for no delay.
         delay: milliseconds after which it is delivered.
@@ -55,6 +61,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     keys: str | Sequence[str] = ()
     properties: dict[str, str] = {}
     sharding_key: str | None = None
+    priority: int | None = None
     delay_level: int = 0
     delay: int | None = None
     deliver_at: int | None = None
@@ -69,6 +76,11 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         return self._has_delay
 
     @property
+    def has_priority(self) -> bool:
+        """Whether it has a priority, by the attribute or by a property."""
+        return self.priority is not None or PRIORITY in self.properties
+
+    @property
     def _has_delay(self) -> bool:
         return bool(self.delay_level) or self.delay is not None or self.deliver_at is not None
 
@@ -76,7 +88,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
         """Return the properties that go on the wire, without a unique key.
 
         Raises:
-            FormatError: two ways of delay at once.
+            FormatError: two ways of delay at once, or a priority that no message can have.
         """
         found = self.properties.copy()
         keys = self.keys if isinstance(self.keys, str) else KEY_SEPARATOR.join(self.keys)
@@ -86,6 +98,10 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
             found[TAGS] = self.tags
         if self.sharding_key is not None:
             found[SHARDING_KEY] = self.sharding_key
+        if self.priority is not None:
+            if not 0 <= self.priority <= MAX_PRIORITY:
+                raise FormatError(f"priority {self.priority} is not within 0 and {MAX_PRIORITY}")
+            found[PRIORITY] = str(self.priority)
         if self._has_delay:
             name, value = self._delay_property()
             found[name] = value
@@ -181,6 +197,11 @@ class ReceivedMessage(msgspec.Struct, eq=False):
     def keys(self) -> list[str]:
         """Return what it can be found by."""
         return key_list(self.properties)
+
+    @property
+    def priority(self) -> int | None:
+        """Return its priority, None where it has none."""
+        return priority_of(self.properties)
 
     @property
     def unique_key(self) -> str | None:

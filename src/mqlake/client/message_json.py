@@ -8,13 +8,17 @@ from typing import Any
 
 import msgspec
 
-from mqlake.client.message import DELAY_MS, SHARDING_KEY, Message, ReceivedMessage
+from mqlake.client.message import Message, ReceivedMessage
 from mqlake.errors import FormatError
 from mqlake.formats.own_properties import ADDED, CLUSTER, MSG_REGION, TRACE_ON
 from mqlake.formats.properties import (
+    DELAY_MS,
+    DELAY_SEC,
     DELIVER_MS,
     KEYS,
     PGROUP,
+    PRIORITY,
+    SHARDING_KEY,
     TAGS,
     TRAN_MSG,
     TRANSACTION_ID,
@@ -23,9 +27,9 @@ from mqlake.formats.properties import (
 )
 
 _OTHERWISE = ADDED | {
-    *(KEYS, TAGS, UNIQ_KEY, WAIT, SHARDING_KEY),
+    *(KEYS, TAGS, UNIQ_KEY, WAIT, SHARDING_KEY, PRIORITY),
     *(MSG_REGION, TRACE_ON, CLUSTER),
-    *(DELAY_MS, DELIVER_MS, "TIMER_DELAY_SEC", "TIMER_DELAY_LEVEL", TRAN_MSG, PGROUP),
+    *(DELAY_MS, DELIVER_MS, DELAY_SEC, "TIMER_DELAY_LEVEL", TRAN_MSG, PGROUP),
     TRANSACTION_ID,
 }
 """Properties that have a member of their own, or that RocketMQ sets. A message that was delivered
@@ -40,6 +44,7 @@ class _Given(msgspec.Struct, rename="camel", kw_only=True):
     keys: str | list[str] = []
     properties: dict[str, str] = {}
     sharding_key: str | None = None
+    priority: int | None = None
     delay_level: int = 0
     delay: int | None = None
     deliver_at: int | None = None
@@ -70,6 +75,7 @@ def message_from_json(line: bytes, topic: str) -> Message:
         keys=given.keys,
         properties=properties,
         sharding_key=given.sharding_key,
+        priority=given.priority,
         delay_level=given.delay_level,
         delay=given.delay,
         deliver_at=given.deliver_at,
@@ -88,6 +94,7 @@ def message_to_json(message: ReceivedMessage) -> dict[str, Any]:
         "tags": message.tags,
         "keys": message.keys,
         "shardingKey": message.properties.get(SHARDING_KEY),
+        "priority": message.priority,
         "properties": message.properties,
         "bornTimestamp": message.born_timestamp,
         "bornHost": message.born_host,

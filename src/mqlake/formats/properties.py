@@ -5,6 +5,7 @@ RocketMQ: `MessageDecoder.string2messageProperties`, `messageProperties2String`,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from mqlake.errors import FormatError
@@ -14,6 +15,8 @@ NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 KEY_SEPARATOR = " "
 MAX_LENGTH = 0x7FFF
+MAX_PRIORITY = 0x7FFFFFFF
+_INT = re.compile(r"\+?0*([0-9]{1,10})")
 _EMPTY_NAME = PROPERTY_SEPARATOR + NAME_VALUE_SEPARATOR
 _EMPTY_VALUE = NAME_VALUE_SEPARATOR + PROPERTY_SEPARATOR
 
@@ -22,6 +25,10 @@ TAGS = "TAGS"
 UNIQ_KEY = "UNIQ_KEY"
 DELAY = "DELAY"
 DELIVER_MS = "TIMER_DELIVER_MS"
+DELAY_MS = "TIMER_DELAY_MS"
+DELAY_SEC = "TIMER_DELAY_SEC"
+SHARDING_KEY = "__SHARDINGKEY"
+PRIORITY = "_SYS_MSG_PRIORITY_"
 CANCEL = "TIMER_DEL_UNIQKEY"
 """Of a message that takes back another one of the same slot: the UNIQ_KEY of that one."""
 WAIT = "WAIT"
@@ -102,6 +109,17 @@ def _require_readable(properties: Mapping[str, str]) -> None:
         separated = NAME_VALUE_SEPARATOR in name or PROPERTY_SEPARATOR in name + value
         if not name or not value or separated:
             raise FormatError(f"not a property that can be stored: {name!r} = {value!r}")
+
+
+def priority_of(properties: Mapping[str, str]) -> int | None:
+    """Return the number that the priority property states, None for no property or no number.
+
+    Upstream: `Message.getPriority`, which returns -1 instead.
+    """
+    match = _INT.fullmatch(properties.get(PRIORITY, ""))
+    if match is None or (number := int(match[1])) > MAX_PRIORITY:
+        return None
+    return number
 
 
 def key_list(properties: Mapping[str, str]) -> list[str]:

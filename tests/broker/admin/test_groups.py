@@ -84,3 +84,40 @@ def test_of_a_list_all_groups_are_made_or_none(tmp_path: Path) -> None:
             assert answer.header(GroupCountHeader).total_group_num == len(table)
 
     asyncio.run(check())
+
+
+def test_attributes_of_a_group_are_changes(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as broker:
+
+            def attributes() -> dict[str, str]:
+                group = broker.parts.groups.get("g")
+                return group.attributes if group else {}
+
+            def update(**changes: str) -> bytes:
+                return encode_body(SubscriptionGroup(group_name="g", attributes=changes))
+
+            factor = "priority.factor"
+            for value in ("0", "100", "37"):
+                await done(broker, UPDATE, body=update(**{f"+{factor}": value}))
+                assert attributes() == {factor: value}
+            await done(broker, UPDATE, body=update())
+            assert attributes() == {factor: "37"}, "those that are not named stay"
+            for bad in ("101", "-1", "", "1.0", "x", "07"):
+                body = update(**{f"+{factor}": bad})
+                await refused(broker, UPDATE, body=body, match="only 0 to 100")
+            for bad in (factor, "+lite.bind.topic", "", "+"):
+                body = update(**{bad: "1"})
+                await refused(broker, UPDATE, body=body, match="is not supported")
+            both = GroupConfigs(
+                [
+                    SubscriptionGroup(group_name="h"),
+                    SubscriptionGroup(group_name="g", attributes={"+x": "1"}),
+                ]
+            )
+            await refused(broker, UPDATE_LIST, body=encode_body(both), match="is not supported")
+            assert "h" not in broker.parts.groups
+            await done(broker, UPDATE, body=update(**{f"-{factor}": ""}))
+            assert attributes() == {}
+
+    asyncio.run(check())

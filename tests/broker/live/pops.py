@@ -6,10 +6,11 @@ import asyncio
 
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
+from tests.broker.admin.asking import done, wanted
 from tests.broker.clients_of import known_client
 from tests.broker.live.observing import change, observes, soon, until
 from tests.broker.pop.assignments import ask as assignment
-from tests.broker.pop.popping import GROUP, TOPIC, acknowledge, header, pop, send
+from tests.broker.pop.popping import GROUP, RETRY, TOPIC, acknowledge, header, pop, send
 from tests.broker.running import Running
 
 
@@ -90,3 +91,49 @@ async def stay_in_memory(broker: Running) -> None:
     await pop(broker, invisible_time=60_000)
     # The check point, which waits in the topic of timer messages.
     await until(lambda: broker.parts.store.core.log.end > end)
+
+
+@observes("useSeparateRetryQueue")
+async def separate_retry_queue(broker: Running) -> None:
+    await send(broker, "a", queue_id=1)
+    await change(broker, useSeparateRetryQueue="true")
+    await pop(broker, invisible_time=100)
+    await until(lambda: bool(broker.records(RETRY, 1)))
+
+
+async def _is_retry_first(broker: Running) -> bool:
+    """Say whether pops look into the retry topic first, by one message there and one in Orders."""
+    await send(broker, "again")
+    await pop(broker, invisible_time=100)
+    await until(lambda: bool(broker.records(RETRY)))
+    await send(broker, "new")
+    (first,) = await pop(broker, max_msg_nums=1)
+    return first.record.reconsume_times > 0
+
+
+@observes("popFromRetryProbability", popFromRetryProbability=0)
+async def retry_first(broker: Running) -> None:
+    await change(broker, popFromRetryProbability=100)
+    assert await _is_retry_first(broker)
+
+
+async def _make_priority_topic(broker: Running) -> None:
+    header = wanted(TOPIC, attributes="+message.type=PRIORITY")
+    await done(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+
+@observes("popFromRetryProbabilityForPriority", popFromRetryProbability=0)
+async def retry_first_by_priority(broker: Running) -> None:
+    await _make_priority_topic(broker)
+    await change(broker, popFromRetryProbabilityForPriority=100)
+    assert await _is_retry_first(broker)
+
+
+@observes("priorityOrderAsc")
+async def priority_order(broker: Running) -> None:
+    await _make_priority_topic(broker)
+    for queue_id in range(2):
+        await send(broker, str(queue_id), queue_id=queue_id)
+    await change(broker, priorityOrderAsc="false")
+    (first,) = await pop(broker, max_msg_nums=1)
+    assert first.body == "0"

@@ -1,44 +1,35 @@
-"""Changes of the attributes of topics and groups (upstream: `AttributeUtil`, `AttributeParser`)."""
+"""Changes of the attributes of topics and groups (upstream: `AttributeUtil`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from mqlake.formats.config.subscription_group import FULL_FACTOR, PRIORITY_FACTOR
+from mqlake.formats.config.topics import MESSAGE_TYPE, PRIORITIES
+from mqlake.protocol.attributes import ADD, REMOVE
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 
-_ADD, _REMOVE = "+", "-"
+Allowed = frozenset[str] | range
+"""Values that an attribute may have: some texts, or numbers."""
 
-TOPIC_ATTRIBUTES: Final[Mapping[str, frozenset[str]]] = {
-    "message.type": frozenset(
-        ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "PRIORITY")
+TOPIC_ATTRIBUTES: Final[Mapping[str, Allowed]] = {
+    MESSAGE_TYPE: frozenset(
+        ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", PRIORITIES)
     ),
     "queue.type": frozenset(("SimpleCQ",)),
     "cleanup.policy": frozenset(("DELETE",)),
 }
 """Which attributes a topic may have here, with which values: those that change no format."""
-
-
-def parse_changes(text: str | None) -> dict[str, str]:
-    """Return the changes in "+name=value,-name": signed names with their values.
-
-    Raises:
-        RemotingError: the text is not of this form.
-    """
-    changes: dict[str, str] = {}
-    for part in filter(None, (text or "").split(",")):
-        name, equals, value = part.partition("=")
-        if name[:1] not in (_ADD, _REMOVE) or (name[0] == _ADD) != bool(equals):
-            raise _refused(f"attribute {part}: +name=value or -name is wanted")
-        changes[name] = value
-    return changes
+GROUP_ATTRIBUTES: Final[Mapping[str, Allowed]] = {PRIORITY_FACTOR: range(FULL_FACTOR + 1)}
+"""Which attributes a group may have here, with which values: none of those of lite topics."""
 
 
 def changed(
     attributes: Mapping[str, str],
     changes: Mapping[str, str],
-    known: Mapping[str, frozenset[str]],
+    known: Mapping[str, Allowed],
 ) -> dict[str, str]:
     """Return attributes after changes.
 
@@ -48,16 +39,28 @@ def changed(
     result = dict(attributes)
     for signed, value in changes.items():
         sign, name = signed[:1], signed[1:]
-        if name not in known or sign not in (_ADD, _REMOVE):
+        if name not in known or sign not in (ADD, REMOVE):
             raise _refused(f"attribute {signed} is not supported")
-        if sign == _REMOVE:
+        if sign == REMOVE:
             result.pop(name, None)
             continue
-        if value not in known[name]:
-            wanted = ", ".join(sorted(known[name]))
+        if not _is_allowed(value, known[name]):
+            wanted = _described(known[name])
             raise _refused(f"attribute {name}: {value} is not supported, only {wanted}")
         result[name] = value
     return result
+
+
+def _is_allowed(value: str, allowed: Allowed) -> bool:
+    if isinstance(allowed, range):
+        return value in map(str, allowed)
+    return value in allowed
+
+
+def _described(allowed: Allowed) -> str:
+    if isinstance(allowed, range):
+        return f"{allowed[0]} to {allowed[-1]}"
+    return ", ".join(sorted(allowed))
 
 
 def _refused(reason: str) -> RemotingError:

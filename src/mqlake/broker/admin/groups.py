@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+import msgspec
+
+from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.parts import Parts
@@ -43,7 +46,7 @@ class GroupAdmin:
         )
 
     async def _update(self, _peer: Peer, request: Command) -> Answer:
-        group = admin_body(SubscriptionGroup, request, self._parts.settings)
+        group = self._with_changes(admin_body(SubscriptionGroup, request, self._parts.settings))
         self._check(group)
         self._parts.groups.put(group)
         return await self._once_kept(response(request))
@@ -62,13 +65,19 @@ class GroupAdmin:
     def _put_all(self, request: Command) -> Job[Command]:
         groups = admin_body(GroupConfigs, request, self._parts.settings).group_config_list
         for group in groups:
-            self._check(group)
+            self._check(self._with_changes(group))
             yield
         for group in groups:
             self._parts.groups.check_room(group.group_name)
-            self._parts.groups.put(group)
+            self._parts.groups.put(self._with_changes(group))
             yield
         return response(request)
+
+    def _with_changes(self, group: SubscriptionGroup) -> SubscriptionGroup:
+        """Return a group whose attributes are those that it has, after the changes it names."""
+        old = self._parts.groups.get(group.group_name)
+        attributes = changed(old.attributes if old else {}, group.attributes, GROUP_ATTRIBUTES)
+        return msgspec.structs.replace(group, attributes=attributes)
 
     def _check(self, group: SubscriptionGroup) -> None:
         """Refuse a group with a name, or a configuration, that it cannot have."""

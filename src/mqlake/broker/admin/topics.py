@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, parse_changes
+from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol import naming
+from mqlake.protocol.attributes import parse_changes
 from mqlake.protocol.bodies.groups import TopicConfigs
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues

@@ -173,19 +173,43 @@ class ReviveTopic:
         is_first = FIRST_POP_TIME not in record.properties
         added = {FIRST_POP_TIME: str(point.pop_time)} if is_first else None
         data = edit(stored.properties, (DELAY,), added)
-        message = message_of(record, self._retry_topic(point), 0, data, record.sys_flag)
+        topic, queue_id = self._retry_queue(point, record.queue_id)
+        message = message_of(record, topic, queue_id, data, record.sys_flag)
         return msgspec.structs.replace(message, reconsume_times=returned_once_more(record))
+
+    def _retry_queue(self, point: CheckPoint, queue_id: int) -> tuple[str, int]:
+        """Return the retry topic and the queue to which a message of a queue goes."""
+        name = self._retry_topic(point)
+        if not self._parts.settings.use_separate_retry_queue:
+            self._provide(point, name, QUEUES, 0)
+            return name, 0
+        topic = self._parts.topics.get(normal_topic(point.topic, point.group))
+        queues = max(QUEUES, topic.write_queue_nums if topic else 0)
+        queue_id = queue_id if queue_id < queues else 0
+        self._provide(point, name, queues, queue_id)
+        return name, queue_id
 
     def _retry_topic(self, point: CheckPoint) -> str:
         if point.topic.startswith(naming.RETRY_PREFIX):
             return point.topic
         is_v2 = self._parts.settings.enable_retry_topic_v2
-        name = retry_topic(point.topic, point.group, is_v2=is_v2)
+        return retry_topic(point.topic, point.group, is_v2=is_v2)
+
+    def _provide(self, point: CheckPoint, name: str, queues: int, queue_id: int) -> None:
+        """Create a retry topic that is missing, or give it more queues, if that can be done."""
         is_v2_written = self._parts.settings.auto_message_version_on_topic_len
-        fault = retry_topic_fault(name, is_v2_written=is_v2_written)
-        if name not in self._parts.topics and fault is None:
-            self._parts.topics.make(name, QUEUES)
-            offsets = self._store.config.consumer_offsets
-            if offsets.query(point.group, name, 0) is None and has_room(self._parts):
-                offsets.commit(point.group, name, 0, 0)
-        return name
+        if retry_topic_fault(name, is_v2_written=is_v2_written) is not None:
+            return
+        topic = self._parts.topics.make(name, queues)
+        fewest = min(topic.read_queue_nums, topic.write_queue_nums)
+        if queues > fewest:
+            # Never fewer, unlike upstream: nobody would read what the others hold.
+            read, write = (
+                max(queues, each) for each in (topic.read_queue_nums, topic.write_queue_nums)
+            )
+            self._parts.topics.put(
+                msgspec.structs.replace(topic, read_queue_nums=read, write_queue_nums=write)
+            )
+        offsets = self._store.config.consumer_offsets
+        if offsets.query(point.group, name, queue_id) is None and has_room(self._parts):
+            offsets.commit(point.group, name, queue_id, 0)

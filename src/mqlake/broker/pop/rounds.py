@@ -1,4 +1,7 @@
-"""Which queues a pop looks into, and in what order."""
+"""Which queues a pop looks into, and in what order.
+
+Upstream: `PopMessageProcessor.processRequest`, `popMsgFromTopic`.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mqlake.broker.parts import Parts
-from mqlake.formats.config.topics import Topic
+from mqlake.formats.config.topics import MESSAGE_TYPE, PRIORITIES, Topic
 from mqlake.protocol.retry_topics import retry_topics
 
 ALL_QUEUES = -1
-_RETRY_FIRST = 5
-"""One of so many pops looks into the retry topic first, the others last."""
 _SHORT = 64
 """Queues that are looked into in one go."""
+_WORD = 32
+_SPREAD = 0x9E3779B9
+"""2^32 divided by the golden ratio: spreads numbers that differ by whatever step evenly."""
 
 
 class Round(NamedTuple):
-    """Queues of one topic or more, each topic's from another one on each time.
+    """Queues of one topic or more.
 
     Attributes:
-        turn: the number of the round.
+        turn: each topic's queues are looked into from another one on each time.
         topics: the names, and the ids of the queues that are looked into.
     """
 
@@ -54,15 +58,44 @@ class Rounds:
     def next(self, topic: Topic, queue_id: int, group: str, *, is_ordered: bool) -> Round:
         """Return the next round of a group over a queue of a topic, or `ALL_QUEUES`.
 
-        Retry topics belong to it, unless the queues are to be popped in order.
+        Retry topics belong to it, unless the queues are to be popped in order. By priority, queues
+        are looked into from the highest priority on, and not in turns.
         """
         self._turn += 1
-        is_v2 = self._parts.settings.enable_retry_topic_v2
-        names = [] if is_ordered else retry_topics(topic.topic_name, group, is_v2=is_v2)
+        settings, percent = self._parts.settings, self._percent()
+        names = []
+        if not is_ordered:
+            is_v2 = settings.enable_retry_topic_v2
+            names = retry_topics(topic.topic_name, group, is_v2=is_v2)
+        by_priority = not is_ordered and percent < self._factor(topic, group)
+        is_reversed = by_priority and settings.priority_order_asc
         found = (self._parts.topics.get(name) for name in names)
-        retries = [(retry.topic_name, range(retry.read_queue_nums)) for retry in found if retry]
+        retries = [
+            (retry.topic_name, _ids(retry, is_reversed=is_reversed)) for retry in found if retry
+        ]
         is_all = queue_id == ALL_QUEUES
-        ids = range(topic.read_queue_nums) if is_all else range(queue_id, queue_id + 1)
+        ids = _ids(topic, is_reversed=is_reversed) if is_all else range(queue_id, queue_id + 1)
         own = (topic.topic_name, ids)
-        is_retry_first = self._turn % _RETRY_FIRST == 0
-        return Round(self._turn, [*retries, own] if is_retry_first else [own, *retries])
+        is_retry_first = percent < (
+            settings.pop_from_retry_probability_for_priority
+            if by_priority
+            else settings.pop_from_retry_probability
+        )
+        turn = 0 if by_priority else self._turn
+        return Round(turn, [*retries, own] if is_retry_first else [own, *retries])
+
+    def _percent(self) -> int:
+        """Return a number below 100, another one for each round: all are equally frequent."""
+        return (self._turn * _SPREAD % (1 << _WORD)) * 100 >> _WORD
+
+    def _factor(self, topic: Topic, group: str) -> int:
+        """Return how many percent of the rounds are by priority."""
+        if topic.attributes.get(MESSAGE_TYPE) != PRIORITIES:
+            return 0
+        found = self._parts.groups.get(group)
+        return found.priority_factor if found else 0
+
+
+def _ids(topic: Topic, *, is_reversed: bool) -> range:
+    ids = range(topic.read_queue_nums)
+    return ids[::-1] if is_reversed else ids

@@ -11,6 +11,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
 from mqlake.broker.send.dead_letters import DeadLetters
+from mqlake.broker.send.priorities import PRIORITY_NAME, placed
 from mqlake.broker.send.properties import StoredProperties
 from mqlake.broker.send.runs import Runs
 from mqlake.broker.send.sizes import SendSizes
@@ -129,6 +130,9 @@ class SendMessages:
             if name != header.topic:
                 queue_id = any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
+        if PRIORITY_NAME in properties:
+            _require_queue(topic)
+            properties, queue_id = placed(properties, queue_id, topic.write_queue_nums)
         if len(properties) > sizes.properties or body_size > sizes.body:
             properties = sizes.check(properties, body_size)
         message = Message(
@@ -260,9 +264,13 @@ class SendMessages:
 
 
 def _writable_queue(topic: Topic) -> int:
+    _require_queue(topic)
+    return any_queue(topic.write_queue_nums)
+
+
+def _require_queue(topic: Topic) -> None:
     if topic.write_queue_nums <= 0:
         raise RemotingError(ResponseCode.INVALID_PARAMETER, f"{topic} has no queue to write")
-    return any_queue(topic.write_queue_nums)
 
 
 def _batch(

@@ -1,7 +1,7 @@
 """Send messages to a topic of any RocketMQ cluster: each line of stdin, or of a file, is one.
 
 With `--ndjson` a line is a JSON object with `body` (or `bodyBase64`), and where wanted `tags`,
-`keys`, `properties`, `shardingKey`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
+`keys`, `properties`, `shardingKey`, `priority`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
 (milliseconds since 1970): what `mqlake consume --json` writes can be sent again. Messages go in
 batches. The program ends with an error at the first message that no broker acknowledges, and says
 how many lines were acknowledged before.

@@ -240,7 +240,7 @@ class Outgoings:
         plain = self._plain_properties()
         draft = _Draft(first)
         for message in messages:
-            if message.is_delayed:
+            if message.is_delayed or message.has_priority:
                 yield from self._group(draft)
                 draft = _Draft(message)
                 yield message, self.single(message)
@@ -305,6 +305,8 @@ def why_alone(message: Message, first: Message) -> str | None:
         return "it has another topic"
     if message.is_delayed:
         return "it is delayed"
+    if message.has_priority:
+        return "it has a priority, which brokers do not look for in batches"
     if message.topic.startswith(RETRY_PREFIX):
         return "it goes to a retry topic"
     if message.waits_for_store != first.waits_for_store:

@@ -5,12 +5,18 @@ RocketMQ: `SubscriptionGroupManager`.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar
 
 import msgspec
 
 from mqlake.formats.config.base import DataVersion
 from mqlake.formats.fastjson_values import ORDINALS
+
+PRIORITY_FACTOR = "priority.factor"
+"""Attribute: how many percent of the group's pops read queues by priority, if the topic has any."""
+FULL_FACTOR = 100
+_SHORT_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class ExponentialRetryPolicy(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -65,6 +71,12 @@ class SubscriptionGroup(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     consume_timeout_minute: int = 15
     subscription_data_set: list[SimpleSubscription] = []
     attributes: dict[str, str] = {}
+
+    @property
+    def priority_factor(self) -> int:
+        """Return the percentage of pops that read queues by priority (`priority.factor`)."""
+        text = self.attributes.get(PRIORITY_FACTOR, "")
+        return int(text) if _SHORT_NUMBER.fullmatch(text) else FULL_FACTOR
 
 
 class SubscriptionGroups(msgspec.Struct, gc=False, frozen=True, rename="camel"):

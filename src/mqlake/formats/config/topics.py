@@ -13,6 +13,10 @@ PERM_READ = 4
 PERM_WRITE = 2
 PERM_INHERIT = 1
 
+MESSAGE_TYPE = "message.type"
+"""Attribute that says what kind of messages a topic is for."""
+PRIORITIES = "PRIORITY"
+"""Value of that attribute: pops read the queues by priority."""
 QUEUE_TYPE = "queue.type"
 """Attribute whose value `BatchCQ` means batch consume queues."""
 

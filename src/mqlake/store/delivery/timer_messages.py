@@ -21,7 +21,15 @@ from mqlake.formats.own_properties import (
     TIMER_ROLL_TIMES,
     room_for,
 )
-from mqlake.formats.properties import CANCEL, DELIVER_MS, REAL_QID, REAL_TOPIC, UNIQ_KEY
+from mqlake.formats.properties import (
+    CANCEL,
+    DELAY_MS,
+    DELAY_SEC,
+    DELIVER_MS,
+    REAL_QID,
+    REAL_TOPIC,
+    UNIQ_KEY,
+)
 from mqlake.formats.property_edits import edit
 from mqlake.formats.record import Record
 from mqlake.formats.topic_names import TIMER_TOPIC, WAITING
@@ -32,8 +40,6 @@ from mqlake.store.delivery.put_again import real_queue
 from mqlake.store.settings import StoreSettings
 from mqlake.store.stored import Stored, message_of
 
-DELAY_SEC = "TIMER_DELAY_SEC"
-DELAY_MS = "TIMER_DELAY_MS"
 WHEN = (DELAY_SEC, DELAY_MS, DELIVER_MS)
 """What a message asks with, the first counts."""
 OUT_MS = TIMER_OUT_MS

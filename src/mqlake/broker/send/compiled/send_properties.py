@@ -15,13 +15,14 @@ from mqlake.kernels.memory import load_u8
 PAIR_END = ord(properties.PROPERTY_SEPARATOR)
 _UNIQUE_KEY = text_bytes(f"{properties.UNIQ_KEY}{properties.NAME_VALUE_SEPARATOR}")
 # Names, or how they begin, of properties with which more is to be done than to store them.
-_DELAY, _TIMER, _HALF, _POP, _INNER, _CRC = (
+_DELAY, _TIMER, _HALF, _POP, _PRIORITY, _INNER, _CRC = (
     text_bytes(name)
     for name in (
         properties.DELAY,
         "TIMER_DEL",
         properties.TRAN_MSG,
         "POP_CK",
+        properties.PRIORITY,
         properties.INNER_NUM,
         properties.CRC32,
     )
@@ -46,6 +47,7 @@ def find_key(data, at, end):
             or begins(data, at, end, _TIMER)
             or begins(data, at, end, _HALF)
             or begins(data, at, end, _POP)
+            or begins(data, at, end, _PRIORITY)
             or begins(data, at, end, _INNER)
             or begins(data, at, end, _CRC)
         ):

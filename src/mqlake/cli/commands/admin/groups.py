@@ -92,12 +92,16 @@ def update_sub_group(
     orderly: Annotated[
         bool, typer.Option("-o", "--consumeMessageOrderly", help="It consumes in order.")
     ] = False,
+    attributes: Annotated[
+        str, typer.Option("--attributes", metavar="TEXT", help="Such as +priority.factor=80.")
+    ] = "",
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
     """Make or change a consumer group."""
     from mqlake.admin import groups
     from mqlake.formats.config.subscription_group import SubscriptionGroup
+    from mqlake.protocol.attributes import parse_changes
 
     given.one_place(cluster, broker)
     settings = SubscriptionGroup(
@@ -106,6 +110,7 @@ def update_sub_group(
         consume_message_orderly=orderly,
         retry_max_times=retry_times,
         retry_queue_nums=retry_queues,
+        attributes=parse_changes(attributes),
     )
     changed = run(names, lambda admin: groups.update(admin, settings, cluster, broker))
     return given.show_rows("changed", changed, json)
