@@ -7,9 +7,11 @@ from pyspark.sql.types import StructType
 
 from mqlake.spark.kafka_log.columns import spark_schema
 from mqlake.spark.kafka_log.options import read_options
+from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.log import tell_ignored
 
 
+@keeps_options_in_tables
 class KafkaLogDataSource(DataSource):
     """Records of a Kafka log directory as rows."""
 

@@ -11,11 +11,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.log import tell_ignored
 from mqlake.spark.source.columns import spark_schema
 from mqlake.spark.source.options import read_options
 
 
+@keeps_options_in_tables
 class RocketMQDataSource(DataSource):
     """Messages of RocketMQ store directories as rows."""
 

@@ -1,0 +1,140 @@
+"""Options of tables in a catalog: what `CREATE TABLE … USING` gives reaches each query.
+
+Spark shows a Python source the options of a table once, when it asks for the columns of a new
+table; queries of that table come without any (`PythonTable`, at least up to Spark 4.3). Catalogs do
+keep the columns with their metadata, and hand those to each query. So the options are kept there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from mqlake.errors import FormatError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+METADATA = "mqlake.options"
+"""The key in the metadata of a table's first column; the value is a JSON object."""
+
+_OF_OPTIONS_CLAUSE = "option."
+_SECRETS = ("secret", "password", "token", "credential")
+
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def keeps_options_in_tables(source: Kind) -> Kind:
+    """Let a data source's tables keep their options (decorates a `DataSource` class)."""
+    kind = cast("Any", source)
+    kind.schema = _asked_for_columns(kind.schema)
+    for name in ("reader", "streamReader"):
+        setattr(kind, name, _asked_for_rows(getattr(kind, name)))
+    for name in ("writer", "streamWriter"):
+        setattr(kind, name, _given_rows(getattr(kind, name)))
+    return source
+
+
+def _asked_for_columns(schema: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @wraps(schema)
+    def with_options(self: Any) -> Any:
+        given = self.options
+        if not is_statement(given, self.name()):
+            return schema(self)
+        self.options = options_of_statement(given)
+        return with_kept(schema(self), self.options)
+
+    return with_options
+
+
+def _asked_for_rows(reader: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(reader)
+    def with_options(self: Any, schema: StructType) -> Any:
+        self.options = options_of_query(self.options, schema)
+        return reader(self, schema)
+
+    return with_options
+
+
+def _given_rows(writer: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(writer)
+    def with_options(self: Any, schema: StructType, overwrite: bool) -> Any:
+        if not self.options:
+            raise FormatError(
+                "no options: Spark hands those of a table to no Python sink; give them in the "
+                "statement: INSERT INTO table WITH (path '…') SELECT …"
+            )
+        return writer(self, schema, overwrite)
+
+    return with_options
+
+
+def is_statement(given: Mapping[str, str], source: str) -> bool:
+    """Return whether these are the properties of `CREATE TABLE … USING source`."""
+    return _lowered(given).get("provider", "").lower() == source.lower()
+
+
+def options_of_statement(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options among the properties of a new table.
+
+    Spark mixes its own properties (`owner`, `location`, `provider`, …) and TBLPROPERTIES with
+    options; what the clause OPTIONS had is there a second time, after `option.`. Paths are named by
+    that clause or by LOCATION.
+
+    Raises:
+        FormatError: an option that must not be in a catalog.
+    """
+    names = [
+        name[len(_OF_OPTIONS_CLAUSE) :]
+        for name in given
+        if name.lower().startswith(_OF_OPTIONS_CLAUSE)
+    ]
+    properties = _lowered(given)
+    options = {name: properties.get(name.lower(), "") for name in names}
+    if "path" in properties:
+        options["path"] = properties["path"]
+    for name in options:
+        if any(word in name.lower() for word in _SECRETS):
+            raise FormatError(
+                f"option {name}: a table would show it to everybody who reads its columns; give it "
+                "in each query, in its clause WITH (…)"
+            )
+    return options
+
+
+def with_kept(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """Return a schema whose first column keeps the options of its table."""
+    from pyspark.sql.types import StructField, StructType
+
+    first, *others = schema.fields
+    metadata = {**first.metadata, METADATA: json.dumps(dict(options))}
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
+
+
+def options_of_query(given: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """Return the options of a query: its own, and those that its table keeps.
+
+    A query with a path of its own is about something else than the table, so it has only its own.
+
+    Raises:
+        FormatError: the query names a table that keeps none.
+    """
+    own = _lowered(given)
+    if "path" in own:
+        return dict(given)
+    kept = [field.metadata[METADATA] for field in schema if METADATA in field.metadata]
+    if not kept and not given:
+        raise FormatError(
+            "no options: Spark hands those of a table that was created with a list of columns to "
+            "no Python source; create it without one (the option columns chooses columns), or "
+            "give the options in the query: SELECT … FROM table WITH (path '…')"
+        )
+    of_table: dict[str, str] = json.loads(kept[0]) if kept else {}
+    return {name: text for name, text in of_table.items() if name.lower() not in own} | dict(given)
+
+
+def _lowered(given: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): text for name, text in given.items()}
