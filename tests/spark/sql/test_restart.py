@@ -11,6 +11,7 @@ from mqlake.spark.session import open_session
 from tests.golden import store
 
 pytestmark = [
+    pytest.mark.nightly,  # two sessions with Hive, one after the other
     pytest.mark.spark,
     pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("alone"),
