@@ -23,6 +23,7 @@ def run(directory: Path, *statements: str) -> list[tuple[Any, ...]]:
     settings = {
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={directory / 'derby.log'}",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={directory / 'metastore'};create=true"
         ),
