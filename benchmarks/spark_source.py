@@ -16,8 +16,8 @@ from benchmarks.ready_batches import ready
 from benchmarks.results import Bar, Section, Series
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
+from mqlake.spark.data_source import RocketMQDataSource
 from mqlake.spark.source.columns import COLUMNS
-from mqlake.spark.source.data_source import RocketMQDataSource
 from mqlake.spark.source.options import read_options
 from mqlake.spark.source.plan import plan_batch
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import Any, Self, TypeVar
 
@@ -32,7 +33,7 @@ Topics = Mapping[str, str] | Sequence[str] | str
 """Expressions by topic, or topics of which all messages are wanted."""
 
 
-class _LoopThread:
+class LoopThread:
     """An event loop on a thread."""
 
     def __init__(self, name: str) -> None:
@@ -42,12 +43,16 @@ class _LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what a coroutine returns; it is cancelled if this thread is interrupted."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.begin(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine; return its future."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
         """Cancel what other threads still wait for, and end the thread."""
@@ -71,11 +76,11 @@ class _OnThread:
     _name = "mqlake-client"
 
     def __init__(self) -> None:
-        self._thread: _LoopThread | None = None
+        self._thread: LoopThread | None = None
         self._closing = Lock()
 
     def __enter__(self) -> Self:
-        self._thread = _LoopThread(self._name)
+        self._thread = LoopThread(self._name)
         try:
             self._run(self._start())
         except BaseException:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mqlake.spark.connect import ConnectEngine as ConnectEngine
+    from mqlake.spark.data_source import RocketMQDataSource as RocketMQDataSource
     from mqlake.spark.dataframe import messages as messages
     from mqlake.spark.engine import SparkEngine as SparkEngine
     from mqlake.spark.kafka_log.data_source import KafkaLogDataSource as KafkaLogDataSource
     from mqlake.spark.session import Session as Session
     from mqlake.spark.session import open_session as open_session
-    from mqlake.spark.source.data_source import RocketMQDataSource as RocketMQDataSource
 else:
     from mqlake.exports import lazy_exports
 
@@ -28,6 +28,6 @@ else:
             "KafkaLogDataSource": "kafka_log.data_source",
             "Session": "session",
             "open_session": "session",
-            "RocketMQDataSource": "source.data_source",
+            "RocketMQDataSource": "data_source",
         },
     )

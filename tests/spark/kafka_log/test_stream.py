@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mqlake.errors import StoreError
-from mqlake.spark.kafka_log.position import Position, admitted
+from mqlake.spark.kafka_log.position import Position
+from mqlake.spark.reading.triggers import share
 from tests import golden_kafka
 from tests.golden_kafka import GoldenPartition
 from tests.spark.kafka_log.growing import START, Engine, GrowingLogs
@@ -91,9 +92,9 @@ def test_limits(logs: GrowingLogs) -> None:
 def test_limits_are_shared_by_what_there_is() -> None:
     starts = {("a", 0): 0, ("a", 1): 100, ("b", 0): 7}
     ends = {("a", 0): 900, ("a", 1): 200, ("b", 0): 7}
-    assert admitted(starts, ends, 100) == {("a", 0): 90, ("a", 1): 110, ("b", 0): 7}
-    assert admitted(starts, ends, 1000) == ends
-    assert sum(admitted(starts, ends, 1).values()) == sum(starts.values()) + 1
+    assert share(starts, ends, 100) == {("a", 0): 90, ("a", 1): 110, ("b", 0): 7}
+    assert share(starts, ends, 1000) == ends
+    assert sum(share(starts, ends, 1).values()) == sum(starts.values()) + 1
 
 
 def test_waiting_for_many(logs: GrowingLogs) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from mqlake.spark.source.columns import spark_schema
 from mqlake.spark.source.options import ReadOptions
@@ -55,27 +56,34 @@ class GrowingStore:
         return self._maker.messages
 
 
+Options = TypeVar("Options")
+Reader = TypeVar("Reader", bound=Any)
+
+
 class KilledError(Exception):
     """The engine has been killed."""
 
 
-class Engine:
+class BaseEngine(Generic[Options, Reader]):
     """Runs micro-batches with a checkpoint, as Spark does, down to the JSON in between.
 
     The sink keeps rows by batch number, so that a batch that is run again replaces itself.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: Options) -> None:
         self._options = options
         self._offsets: list[str] = []
         self._committed = 0
         self.sink: dict[int, list[Row]] = {}
         self.reader = self._new_reader()
 
-    def _new_reader(self) -> StreamReader:
-        return StreamReader(self._options, spark_schema(self._options.columns))
+    def _new_reader(self) -> Reader:
+        raise NotImplementedError
 
-    def restart(self, options: ReadOptions | None = None) -> None:
+    def _rows(self, task: Any) -> Iterable[Row]:
+        raise NotImplementedError
+
+    def restart(self, options: Options | None = None) -> None:
         """Start again from the checkpoint; a batch that was not committed runs again."""
         self._options = options or self._options
         self.reader = self._new_reader()
@@ -101,7 +109,7 @@ class Engine:
         rows = [
             row
             for partition in self.reader.partitions(start, end)
-            for row in task_rows(partition.value, self._options)
+            for row in self._rows(partition.value)
         ]
         self.sink[number] = rows
         if kill_at == "written":
@@ -120,3 +128,13 @@ class Engine:
         """The keys of all rows, in log order."""
         rows = [row for batch in self.sink.values() for row in batch]
         return [row["keys"][0] for row in in_order(rows)]
+
+
+class Engine(BaseEngine[ReadOptions, StreamReader]):
+    """Runs micro-batches over a store directory."""
+
+    def _new_reader(self) -> StreamReader:
+        return StreamReader(self._options, spark_schema(self._options.columns))
+
+    def _rows(self, task: Any) -> Iterable[Row]:
+        return task_rows(task, self._options)

@@ -80,7 +80,6 @@ def test_names_in_any_case_and_old_names() -> None:
         ({"subscribePattern": "("}, "is not a regular expression"),
         ({"maxTriggerDelay": "5 weeks"}, "is not a duration"),
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "is above"),
-        ({"nameServer": "localhost:9876"}, "live clusters cannot be read yet"),
         (
             {"startingOffsets": '{"T": {"0": 9}}', "endingOffsets": '{"T": {"0": 8}}'},
             "T-0 would start at 9, behind its end at 8",

@@ -63,7 +63,7 @@ class Query:
         Raises:
             MqlakeError: the source, a task or `take` failed.
         """
-        from mqlake.spark.source.data_source import RocketMQDataSource
+        from mqlake.spark.data_source import RocketMQDataSource
 
         for name, value in _SETTINGS.items():
             self._spark.conf.set(name, value)

@@ -8,11 +8,9 @@ from mqlake.errors import FormatError, StoreError
 from mqlake.kafka.log.partition import Partition
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
 from mqlake.spark.reading.limits import LATEST, Limit
-from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.queue_json import EARLIEST as EARLIEST_OFFSET
 from mqlake.spark.reading.queue_json import LATEST as LATEST_OFFSET
-
-log = logger()
 
 
 def start_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> int:
@@ -57,7 +55,7 @@ def end_of(partition: Partition, name: TopicPartition, options: ReadOptions) -> 
     return _in_range(options, name, limit.offsets[name], (earliest, latest), "ending")
 
 
-def check_named(found: Iterable[TopicPartition], limit: Limit, side: str) -> None:
+def check_named(found: Iterable[TopicPartition], limit: Limit[TopicPartition], side: str) -> None:
     """Check that the partitions which starting or ending options name are read.
 
     Raises:
@@ -71,14 +69,7 @@ def check_named(found: Iterable[TopicPartition], limit: Limit, side: str) -> Non
             )
 
 
-def data_loss(options: ReadOptions, what: str) -> None:
-    """Raise, or log where losses are tolerated, that records a query wants are not there."""
-    if options.fail_on_data_loss:
-        raise StoreError(f"{what}; set failOnDataLoss to false to go on without what is lost")
-    log.warning("%s", what)
-
-
-def _time(limit: Limit, name: TopicPartition) -> int | None:
+def _time(limit: Limit[TopicPartition], name: TopicPartition) -> int | None:
     return limit.timestamp if limit.timestamp is not None else (limit.timestamps or {}).get(name)
 
 

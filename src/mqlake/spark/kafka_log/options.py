@@ -32,8 +32,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     topics: tuple[str, ...] | None
     topic_pattern: str | None
     partitions: tuple[TopicPartition, ...] | None
-    starting: Limit
-    ending: Limit
+    starting: Limit[TopicPartition]
+    ending: Limit[TopicPartition]
     latest_if_none: bool
     isolation: Isolation
     fail_on_data_loss: bool

@@ -54,19 +54,3 @@ class Position(msgspec.Struct, frozen=True):
             written.setdefault(topic, {})[str(number)] = offset
         ids = {topic: self.topic_ids[topic] for topic in written if topic in self.topic_ids}
         return {**written, _TOPIC_IDS: ids} if ids else written
-
-
-def admitted(starts: Offsets, ends: Offsets, most: int) -> Offsets:
-    """Return ends with at most `most` offsets, shared by what each partition has."""
-    waiting = {name: end - starts[name] for name, end in ends.items()}
-    total = sum(waiting.values())
-    if total <= most:
-        return ends
-    room = most
-    found: Offsets = {}
-    # What rounding leaves goes to those that come last, which have the most.
-    for name in sorted(waiting, key=lambda name: (waiting[name], name)):
-        share = 0 if not total else room * waiting[name] // total
-        found[name] = starts[name] + share
-        room, total = room - share, total - waiting[name]
-    return found

@@ -19,15 +19,16 @@ from mqlake.kafka.log.log_directory import LogDirectory
 from mqlake.kafka.log.partition import Partition
 from mqlake.spark.kafka_log.batch import TaskPartition
 from mqlake.spark.kafka_log.columns import check_schema
-from mqlake.spark.kafka_log.offsets import data_loss, start_of
+from mqlake.spark.kafka_log.offsets import start_of
 from mqlake.spark.kafka_log.options import ReadOptions, TopicPartition
 from mqlake.spark.kafka_log.place import is_wanted, open_logs, wanted_partitions
 from mqlake.spark.kafka_log.plan import Range, plan_tasks
-from mqlake.spark.kafka_log.position import Offsets, Position, TopicIds, admitted
+from mqlake.spark.kafka_log.position import Offsets, Position, TopicIds
 from mqlake.spark.reading.conditions import MOST
 from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.schema import arrow_schema
-from mqlake.storage.clock import SystemClock
+from mqlake.spark.reading.triggers import Trigger
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -43,7 +44,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options, self._schema = options, schema
         self._target: Offsets | None = None
         self._seen: Offsets | None = None
-        self._last_batch = 0.0
+        self._trigger = Trigger(options)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return where a new query starts."""
@@ -83,9 +84,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             }
             ends = {name: max(starts[name], end) for name, end in ends.items()}
         if not isinstance(limit, ReadAllAvailable):
-            ends = self._admitted(starts, ends)
+            ends = self._trigger.admit(starts, ends, waits=self._target is None)
         if ends != starts:
-            self._last_batch = SystemClock().monotonic()
+            self._trigger.began()
         # A partition that has just come, and is empty, is no news.
         known = {name: end for name, end in ends.items() if name in position or end > starts[name]}
         if before.offsets == position | known:
@@ -142,19 +143,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"{name[0]}-{name[1]} ends at offset {end}, and the query is at {offset}: the "
                     "log has been cut, or it is another one",
                 )
-
-    def _admitted(self, starts: Offsets, ends: Offsets) -> Offsets:
-        """Return where the options end the next micro-batch."""
-        least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
-        count = sum(ends.values()) - sum(starts.values())
-        waits = self._target is None and not self._has_waited()
-        if least and waits and count < least:
-            return starts
-        return ends if most is None else admitted(starts, ends, most)
-
-    def _has_waited(self) -> bool:
-        waited = (SystemClock().monotonic() - self._last_batch) * 1000
-        return not self._last_batch or waited >= self._options.max_trigger_delay
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return the ends of the partitions, for the progress of the query."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -11,28 +11,32 @@ from mqlake.errors import FormatError
 from mqlake.spark.reading import queue_json
 from mqlake.spark.reading.queue_json import EARLIEST as EARLIEST_OFFSET
 from mqlake.spark.reading.queue_json import LATEST as LATEST_OFFSET
-from mqlake.spark.reading.queue_json import Numbers
-from mqlake.store.log.scan import Queue
 
 EARLIEST, LATEST = "earliest", "latest"
 
 _STRATEGIES = ("assign", "subscribe", "subscribePattern")
 
 
-def limit(*named: str) -> Callable[[str], str | Numbers]:
+Q = TypeVar("Q", bound=tuple[Any, ...])
+"""What a queue is named by: a topic and a queue id, or with a broker in between."""
+
+
+def limit(
+    *named: str, offsets: Callable[[str], dict[Q, int]] = queue_json.offsets
+) -> Callable[[str], str | dict[Q, int]]:
     """Take one of a few words, or an offset for each queue as JSON."""
 
-    def parse(value: str) -> str | Numbers:
+    def parse(value: str) -> str | dict[Q, int]:
         if value.lower() in named:
             return value.lower()
         if value.startswith("{"):
-            return queue_json.offsets(value)
+            return offsets(value)
         raise ValueError(f'{" or ".join(named)}, or JSON such as {{"TopicA": {{"0": 23}}}}')
 
     return parse
 
 
-class Limit(msgspec.Struct, frozen=True):
+class Limit(msgspec.Struct, Generic[Q], frozen=True):
     """Where queues start or end; what is given first of these counts, as in the Kafka source.
 
     Attributes:
@@ -43,19 +47,19 @@ class Limit(msgspec.Struct, frozen=True):
     """
 
     timestamp: int | None
-    timestamps: Numbers | None
-    offsets: Numbers | None
+    timestamps: dict[Q, int] | None
+    offsets: dict[Q, int] | None
     word: str
 
     @property
-    def queues(self) -> list[Queue]:
+    def queues(self) -> list[Q]:
         """The queues that are named."""
         if self.timestamp is not None:
             return []
         return list(self.timestamps or self.offsets or ())
 
 
-def limit_of(values: Mapping[str, Any], side: str, default: str) -> Limit:
+def limit_of(values: Mapping[str, Any], side: str, default: str) -> Limit[Any]:
     """Return what the options of a side, "starting" or "ending", come to."""
     timestamp, timestamps = values[f"{side}Timestamp"], values[f"{side}OffsetsByTimestamp"]
     offsets = values[f"{side}Offsets"]
@@ -69,7 +73,7 @@ def limit_of(values: Mapping[str, Any], side: str, default: str) -> Limit:
 
 
 def check_limits(
-    starting: Limit, ending: Limit, given: Mapping[str, str], *, streaming: bool
+    starting: Limit[Q], ending: Limit[Q], given: Mapping[str, str], *, streaming: bool
 ) -> None:
     """Check where a query starts and ends.
 
@@ -83,23 +87,28 @@ def check_limits(
         return
     if starting.word == LATEST:
         raise FormatError("startingOffsets: a batch query cannot start at the latest offset")
-    for (topic, queue_id), offset in (starting.offsets or {}).items():
+    for queue, offset in (starting.offsets or {}).items():
         if offset == LATEST_OFFSET:
             raise FormatError(
-                f"startingOffsets: {topic}-{queue_id}: a batch query cannot start at the latest"
+                f"startingOffsets: {queue_text(queue)}: a batch query cannot start at the latest"
             )
-    for (topic, queue_id), offset in (ending.offsets or {}).items():
+    for queue, offset in (ending.offsets or {}).items():
         if offset == EARLIEST_OFFSET:
             raise FormatError(
-                f"endingOffsets: {topic}-{queue_id}: a batch query cannot end at the earliest"
+                f"endingOffsets: {queue_text(queue)}: a batch query cannot end at the earliest"
             )
     for queue, first in (starting.offsets or {}).items():
         last = (ending.offsets or {}).get(queue, LATEST_OFFSET)
         if 0 <= last < first:
             raise FormatError(
-                f"startingOffsets: {queue[0]}-{queue[1]} would start at {first}, behind its end "
+                f"startingOffsets: {queue_text(queue)} would start at {first}, behind its end "
                 f"at {last}"
             )
+
+
+def queue_text(queue: tuple[Any, ...]) -> str:
+    """Return a queue's name for people: `TopicA-0`, `TopicA-broker-a-0`."""
+    return "-".join(str(part) for part in queue if part != "")
 
 
 def check_one_strategy(values: Mapping[str, Any]) -> None:

@@ -3,6 +3,9 @@
 {"TopicA": [0, 1]}                          queues
 {"TopicA": {"0": 23, "1": -1}}              a number for each queue
 {"TopicA": {"broker-a": {"0": 23}}}         the same, by broker (rocketmq-spark)
+
+A store directory is that of one broker, so `queues`, `offsets` and `timestamps` drop its name. The
+functions with `of_brokers_` keep it: "" if none is given.
 """
 
 from __future__ import annotations
@@ -19,18 +22,29 @@ EARLIEST, LATEST = -2, -1
 
 Numbers = dict[Queue, int]
 
+BrokerQueue = tuple[str, str, int]
+"""A topic, the name of a broker ("" for any), a queue id."""
+
+BrokerNumbers = dict[BrokerQueue, int]
+
 _MOST = (1 << 63) - 1
 
 
 def queues(text: str) -> tuple[Queue, ...]:
     """Return the queues that JSON names; raises ValueError where it names none."""
+    found = of_brokers_queues(text)
+    _require_one_broker(found)
+    return tuple(dict.fromkeys((topic, queue_id) for topic, _, queue_id in found))
+
+
+def of_brokers_queues(text: str) -> tuple[BrokerQueue, ...]:
+    """Return the queues that JSON names, with brokers; raises ValueError if it names none."""
     expected = 'queues as JSON, such as {"TopicA": [0, 1]}'
-    found: list[Queue] = []
+    found: list[BrokerQueue] = []
     for topic, listed in _object(text, expected).items():
         for name, ids in _by_broker(listed, list).items():
             numbers: list[Any] = _of(list, ids, expected)
-            found += [(topic, _queue_id(number, expected)) for number in numbers]
-            _require_one_broker(listed, list, name)
+            found += [(topic, name, _queue_id(number, expected)) for number in numbers]
     if not found:
         raise ValueError(expected)
     return tuple(dict.fromkeys(found))
@@ -46,24 +60,38 @@ def by_topic(listed: Iterable[Queue]) -> dict[str, list[int]]:
 
 def offsets(text: str) -> Numbers:
     """Return queue offsets; -2 is the earliest, -1 the latest."""
+    return _without_broker(of_brokers_offsets(text))
+
+
+def of_brokers_offsets(text: str) -> BrokerNumbers:
+    """Return queue offsets by broker; -2 is the earliest, -1 the latest."""
     return _numbers(text, EARLIEST, 'offsets as JSON, such as {"TopicA": {"0": 23, "1": -1}}')
 
 
 def timestamps(text: str) -> Numbers:
     """Return a store time (ms) for each queue."""
+    return _without_broker(of_brokers_timestamps(text))
+
+
+def of_brokers_timestamps(text: str) -> BrokerNumbers:
+    """Return a store time (ms) for each queue, by broker."""
     return _numbers(text, 0, 'times (ms) as JSON, such as {"TopicA": {"0": 1700000000000}}')
 
 
-def _numbers(text: str, least: int, expected: str) -> Numbers:
-    found: Numbers = {}
+def _without_broker(numbers: BrokerNumbers) -> Numbers:
+    _require_one_broker(numbers)
+    return {(topic, queue_id): number for (topic, _, queue_id), number in numbers.items()}
+
+
+def _numbers(text: str, least: int, expected: str) -> BrokerNumbers:
+    found: BrokerNumbers = {}
     for topic, of_topic in _object(text, expected).items():
         for name, by_queue in _by_broker(of_topic, int).items():
             numbers: dict[str, Any] = _of(dict, by_queue, expected)
             for queue_id, number in numbers.items():
                 if type(number) is not int or not least <= number <= _MOST:
                     raise ValueError(expected)
-                found[topic, _queue_id(queue_id, expected)] = number
-            _require_one_broker(of_topic, int, name)
+                found[topic, name, _queue_id(queue_id, expected)] = number
     if not found:
         raise ValueError(expected)
     return found
@@ -87,10 +115,14 @@ def _is_by_broker(of_topic: Any, leaf: type) -> bool:
     return any(isinstance(value, kind) for value in cast("dict[str, Any]", of_topic).values())
 
 
-def _require_one_broker(of_topic: Any, leaf: type, name: str) -> None:
+def _require_one_broker(queues: Iterable[BrokerQueue]) -> None:
     """A store directory is that of one broker; which one it is, it does not say."""
-    if _is_by_broker(of_topic, leaf) and len(of_topic) > 1:
-        raise ValueError(f"about one broker only, as a store directory is, but about {name} too")
+    brokers: dict[str, str] = {}
+    for topic, name, _ in queues:
+        if brokers.setdefault(topic, name) != name:
+            raise ValueError(
+                f"about one broker only, as a store directory is, but about {name} too"
+            )
 
 
 def _of(kind: type, value: Any, expected: str) -> Any:

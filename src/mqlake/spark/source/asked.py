@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mqlake.formats.config import Topics
-from mqlake.spark.source.offsets import data_loss
+from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.store.config.config_files import read_config

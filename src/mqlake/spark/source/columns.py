@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mqlake.errors import FormatError
@@ -86,6 +86,20 @@ def check_columns(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(known[name.lower()] for name in names)
 
 
+def chosen_columns(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns that the values of the options `columns` and `includeBody` leave.
+
+    Raises:
+        FormatError: an unknown column, or none is left.
+    """
+    columns = check_columns(values["columns"]) if values["columns"] else COLUMNS
+    if not values["includeBody"]:
+        columns = tuple(name for name in columns if name != "body")
+    if not columns:
+        raise FormatError("there is no column left: options columns and includeBody exclude all")
+    return columns
+
+
 def spark_schema(names: Iterable[str]) -> StructType:
     """Return the Spark schema of columns."""
     from pyspark.sql.types import StructField, StructType
@@ -138,15 +152,25 @@ def _spark_types() -> dict[str, DataType]:
 
 def to_batch(batch: Batch, schema: Any, broker_name: str | None) -> Any:
     """Return records as a `pyarrow.RecordBatch` of this Arrow schema."""
-    import pyarrow as pa
-
     from mqlake.dispatch.arrow import to_arrow
 
     made = to_arrow(batch, [name for name in schema.names if name != BROKER_NAME])
+    return fitted(made, schema, broker_name)
+
+
+def fitted(made: Any, schema: Any, broker_name: str | None) -> Any:
+    """Return a `pyarrow.RecordBatch` that has the columns of this Arrow schema with only these.
+
+    Args:
+        made: has all columns but `brokerName`, in any order, and perhaps more.
+        broker_name: the value of the column `brokerName`.
+    """
+    import pyarrow as pa
+
     arrays = []
     for field in schema:
         if field.name == BROKER_NAME:
-            arrays.append(_constant(broker_name, len(batch.records)))
+            arrays.append(_constant(broker_name, len(made)))
         else:
             column = made.column(made.schema.get_field_index(field.name))
             arrays.append(column if column.type == field.type else _cast(column, field.type))

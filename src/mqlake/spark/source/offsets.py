@@ -14,15 +14,13 @@ from mqlake.spark.reading.conditions import (
     wants_topic,
 )
 from mqlake.spark.reading.limits import Limit
-from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.queue_json import EARLIEST, LATEST, Numbers
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.store.log.scan import Queue
 from mqlake.store.queues.queue_files import topic_names
 from mqlake.store.queues.time_search import Boundary, offset_by_time
-
-log = logger()
 
 
 def subscription(options: ReadOptions) -> Selection:
@@ -57,7 +55,7 @@ def batch_ranges(store: OpenStore, options: ReadOptions) -> Selection:
     return (InQueues(ranges, others=True),) if ranges else ()
 
 
-def offsets_of(store: OpenStore, options: ReadOptions, limit: Limit, side: str) -> Numbers:
+def offsets_of(store: OpenStore, options: ReadOptions, limit: Limit[Queue], side: str) -> Numbers:
     """Return a queue offset for each queue that does not start, or end, where there is no limit."""
     _check_subscribed(options, limit, side)
     if limit.timestamp is not None:
@@ -106,14 +104,7 @@ def _in_range(store: OpenStore, options: ReadOptions, queue: Queue, offset: int,
     return min(max(offset, low), high)
 
 
-def data_loss(options: ReadOptions, what: str) -> None:
-    """Raise, or log where losses are tolerated, that messages a query wants are not there."""
-    if options.fail_on_data_loss:
-        raise StoreError(f"{what}; set failOnDataLoss to false to go on without what is lost")
-    log.warning("%s", what)
-
-
-def _check_subscribed(options: ReadOptions, limit: Limit, side: str) -> None:
+def _check_subscribed(options: ReadOptions, limit: Limit[Queue], side: str) -> None:
     subscribed = subscription(options)
     for queue in limit.queues:
         is_assigned = options.queues is None or queue in options.queues

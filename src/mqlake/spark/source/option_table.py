@@ -25,7 +25,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`).",
+        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`). Give "
+        "`nameServer` instead to read a running cluster (spark-live.md).",
     ),
     Option(
         "subscribe",
@@ -188,18 +189,6 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "which it is not on Spark 4.2 and 4.3; `true`: also there, for a DataFrame that one query "
         "uses once.",
     ),
-    Option(
-        "pullBatchSize",
-        whole(),
-        None,
-        "both",
-        "For live clusters; means nothing here.",
-    ),
-    Option(
-        "pullTimeoutMs",
-        whole(),
-        None,
-        "both",
-        "For live clusters; means nothing here.",
-    ),
+    Option("pullBatchSize", whole(), None, "both", "For running clusters; means nothing here."),
+    Option("pullTimeoutMs", whole(), None, "both", "For running clusters; means nothing here."),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -18,11 +17,9 @@ from mqlake.spark.reading.limits import (
     check_triggers,
     limit_of,
 )
-from mqlake.spark.source.columns import COLUMNS, check_columns
+from mqlake.spark.source.columns import chosen_columns
 from mqlake.spark.source.option_table import SOURCE_OPTIONS
 from mqlake.store.log.scan import Queue
-
-_CLUSTER = ("nameserver", "namesrvaddr")
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
@@ -34,8 +31,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     queues: tuple[Queue, ...] | None
     tags: tuple[str, ...] | None
     keys: tuple[str, ...] | None
-    starting: Limit
-    ending: Limit
+    starting: Limit[Queue]
+    ending: Limit[Queue]
     latest_if_none: bool
     fail_on_data_loss: bool
     fail_on_subscription_change: bool
@@ -58,10 +55,12 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     Raises:
         FormatError: an option or value that there is not, or options that contradict each other.
     """
-    _refuse_clusters(given)
     values = parse_options(SOURCE_OPTIONS, given)
     if values["path"] is None:
-        raise FormatError("option path is missing: the store directory, or its URL")
+        raise FormatError(
+            "option path is missing: the store directory, or its URL; or give nameServer, the name "
+            "servers of a running cluster"
+        )
     check_one_strategy(values)
     options = ReadOptions(
         path=values["path"],
@@ -80,7 +79,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         max_offsets_per_trigger=values["maxOffsetsPerTrigger"],
         min_offsets_per_trigger=values["minOffsetsPerTrigger"],
         max_trigger_delay=values["maxTriggerDelay"],
-        columns=_columns(values),
+        columns=chosen_columns(values),
         broker_name=values["brokerName"],
         access_path=values["accessPath"],
         push_filters=values["pushFilters"],
@@ -90,23 +89,6 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     if streaming is not None:
         check_limits(options.starting, options.ending, given, streaming=streaming)
     return options
-
-
-def _refuse_clusters(given: Mapping[str, str]) -> None:
-    for name in given:
-        if name.lower() in _CLUSTER:
-            raise FormatError(
-                f"option {name}: live clusters cannot be read yet; give path, a store directory"
-            )
-
-
-def _columns(values: dict[str, Any]) -> tuple[str, ...]:
-    columns = check_columns(values["columns"]) if values["columns"] else COLUMNS
-    if not values["includeBody"]:
-        columns = tuple(name for name in columns if name != "body")
-    if not columns:
-        raise FormatError("there is no column left: options columns and includeBody exclude all")
-    return columns
 
 
 def _ignored(given: Mapping[str, str], *, streaming: bool) -> tuple[str, ...]:

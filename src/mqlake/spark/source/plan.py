@@ -10,12 +10,13 @@ import msgspec
 from mqlake.jobs.splits.splits import SMALLEST
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.shares import share_count
 from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
 from mqlake.spark.source.asked import check_asked
 from mqlake.spark.source.boundaries import Boundaries
-from mqlake.spark.source.offsets import batch_ranges, data_loss, subscription
+from mqlake.spark.source.offsets import batch_ranges, subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore, open_store
 from mqlake.spark.source.stretches import Share, Stretch

@@ -15,12 +15,13 @@ from pyspark.sql.streaming.datasource import (
 
 from mqlake.spark.reading.conditions import MOST, Selection
 from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.schema import arrow_schema
 from mqlake.spark.source.batch import TaskPartition
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.columns import columns_of
 from mqlake.spark.source.fingerprint import fingerprint
-from mqlake.spark.source.offsets import data_loss, subscription
+from mqlake.spark.source.offsets import subscription
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.plan import plan_tasks

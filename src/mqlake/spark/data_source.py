@@ -1,4 +1,7 @@
-"""The data source "rocketmq" (docs/spark-source.md)."""
+"""The data source "rocketmq": store directories (docs/spark-source.md, docs/spark-sink.md).
+
+And running clusters (docs/spark-live.md).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mqlake.spark.live.options import is_live, live_options
 from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.log import tell_ignored
 from mqlake.spark.source.columns import spark_schema
@@ -19,7 +23,7 @@ from mqlake.spark.source.options import read_options
 
 @keeps_options_in_tables
 class RocketMQDataSource(DataSource):
-    """Messages of RocketMQ store directories as rows."""
+    """Messages of RocketMQ store directories, or of running clusters, as rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -28,10 +32,17 @@ class RocketMQDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that options ask for; raises FormatError for wrong options."""
-        return spark_schema(read_options(self.options).columns)
+        read = live_options if is_live(self.options) else read_options
+        return spark_schema(read(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch query."""
+        if is_live(self.options):
+            from mqlake.spark.live import batch as live
+
+            asked = live_options(self.options, streaming=False)
+            tell_ignored(asked.ignored)
+            return live.reader(asked, schema)
         from mqlake.spark.source import batch
 
         options = read_options(self.options, streaming=False)
@@ -40,6 +51,12 @@ class RocketMQDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return what reads a streaming query."""
+        if is_live(self.options):
+            from mqlake.spark.live.stream import LiveStreamReader
+
+            asked = live_options(self.options, streaming=True)
+            tell_ignored(asked.ignored)
+            return LiveStreamReader(asked, schema)
         from mqlake.spark.source.stream import StreamReader
 
         options = read_options(self.options, streaming=True)
@@ -47,14 +64,14 @@ class RocketMQDataSource(DataSource):
         return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return what writes a batch query (docs/spark-sink.md)."""
+        """Return what writes a batch query."""
         from mqlake.spark.sink.options import write_options
         from mqlake.spark.sink.writer import BatchWriter
 
         return BatchWriter(write_options(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Return what writes a streaming query (docs/spark-sink.md)."""
+        """Return what writes a streaming query."""
         from mqlake.spark.sink.options import write_options
         from mqlake.spark.sink.writer import StreamWriter
 

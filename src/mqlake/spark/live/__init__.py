@@ -1,0 +1,1 @@
+"""The format "rocketmq" over the brokers of a running cluster (docs/spark-live.md)."""

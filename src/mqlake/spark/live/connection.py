@@ -1,0 +1,68 @@
+"""One connection to a cluster for all queries and tasks of a process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from threading import Lock
+from typing import Any, TypeVar
+
+from mqlake.client.blocking import LoopThread
+from mqlake.client.identity import DEFAULT_INSTANCE
+from mqlake.client.instance import ClientInstance, give_back, share_instance
+
+T = TypeVar("T")
+
+
+class Connection:
+    """A client instance on a thread of its own, with one connection to each server.
+
+    Attributes:
+        instance: for coroutines that this connection runs.
+    """
+
+    def __init__(self, name_servers: str) -> None:
+        self._thread = LoopThread("mqlake-spark")
+        self.instance: ClientInstance = self._thread.run(_open(name_servers))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine returns."""
+        return self._thread.run(work)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine; return its future."""
+        return self._thread.begin(work)
+
+    def close(self) -> None:
+        """Close the connections and end the thread."""
+        self._thread.run(give_back(self.instance))
+        self._thread.close()
+
+
+async def _open(name_servers: str) -> ClientInstance:
+    return share_instance(name_servers, DEFAULT_INSTANCE, None)
+
+
+_open_ones: dict[tuple[int, str], Connection] = {}
+_opening = Lock()
+
+
+def connection(name_servers: str) -> Connection:
+    """Return this process's connection to a cluster; it stays open for the tasks that follow.
+
+    Spark's workers are forked, so a connection belongs to the process that opened it.
+    """
+    key = os.getpid(), name_servers
+    with _opening:
+        if key not in _open_ones:
+            _open_ones[key] = Connection(name_servers)
+        return _open_ones[key]
+
+
+def close_connections() -> None:
+    """Close all connections of this process."""
+    with _opening:
+        mine = [key for key in _open_ones if key[0] == os.getpid()]
+        for key in mine:
+            _open_ones.pop(key).close()

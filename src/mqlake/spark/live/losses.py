@@ -1,0 +1,56 @@
+"""What a task could not read: an error, or counted and logged."""
+
+from __future__ import annotations
+
+from mqlake.errors import StoreError
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.spark.live.brokers import name_of
+from mqlake.spark.reading.log import logger
+
+log = logger()
+
+
+class Losses:
+    """Messages that a task lacks.
+
+    Args:
+        fail: whether the first one is an error.
+    """
+
+    def __init__(self, *, fail: bool) -> None:
+        self._fail = fail
+        self._count = 0
+        self._first = ""
+
+    def lost(self, queue: MessageQueue, offset: int, count: int, reason: str) -> None:
+        """Take so many messages from a queue offset on.
+
+        Raises:
+            StoreError: losses are not tolerated.
+        """
+        many = "1 message" if count == 1 else f"{count} messages"
+        what = f"{name_of(queue)}: {many} at offset {offset}: {reason}"
+        if self._fail:
+            raise StoreError(f"{what}; set failOnDataLoss to false to skip what is lost")
+        self._first = self._first or what
+        self._count += count
+
+    def another_queue(self, queue: MessageQueue, offset: int) -> None:
+        """Take that the record at a queue offset is not the one that the query has read.
+
+        Raises:
+            StoreError: losses are not tolerated.
+        """
+        what = (
+            f"{name_of(queue)}: the message at offset {offset} is not the one that this query has "
+            "read: the topic was deleted and created anew, or the broker's store was; start a new "
+            "query, with a new checkpoint, to read it from its beginning"
+        )
+        if self._fail:
+            raise StoreError(f"{what}; set failOnDataLoss to false to continue at this offset")
+        log.warning("%s", what)
+
+    def report(self) -> None:
+        """Log what was skipped."""
+        if self._first:
+            log.warning("skipped %d messages; the first: %s", self._count, self._first)

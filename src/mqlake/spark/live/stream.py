@@ -1,0 +1,200 @@
+"""The streaming reader over a running cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from mqlake.protocol.bodies.message_queue import MessageQueue
+from mqlake.spark.live.batch import LiveTaskPartition
+from mqlake.spark.live.brokers import Brokers, name_of
+from mqlake.spark.live.connection import connection
+from mqlake.spark.live.group import GroupOffsets
+from mqlake.spark.live.options import LiveOptions
+from mqlake.spark.live.plan import Range, brokers_of, plan_tasks, reached
+from mqlake.spark.live.position import Offsets, Position
+from mqlake.spark.live.scope import Spans, starts_of, wanted_queues
+from mqlake.spark.reading.conditions import MOST
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.losses import data_loss
+from mqlake.spark.reading.schema import arrow_schema
+from mqlake.spark.reading.triggers import Trigger
+from mqlake.spark.source.columns import columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+log = logger()
+
+_LOOK_AGAIN = 1.0
+"""Seconds until name servers are asked again for a queue that is not in its topic's route."""
+
+
+class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what brokers have stored since the last micro-batch."""
+
+    def __init__(self, options: LiveOptions, schema: StructType) -> None:
+        columns_of(schema)
+        self._options, self._schema = options, schema
+        self._trigger = Trigger(options)
+        self._target: Offsets | None = None
+        self._seen: Offsets | None = None
+        self._group: GroupOffsets | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where a new query starts."""
+        return connection(self._options.name_servers).run(self._initial()).write()
+
+    async def _initial(self) -> Position:
+        brokers, options = brokers_of(self._options), self._options
+        queues = await wanted_queues(brokers, options, log.warning)
+        spans = reached(options, await brokers.spans(queues))
+        starts = await starts_of(brokers, options, spans)
+        befores = {queue: start - 1 for queue, start in starts.items() if start > spans[queue][0]}
+        return Position(starts, await brokers.marks(befores))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return a limit if options set one; Spark hands it back, or that all is wanted."""
+        most = self._options.max_offsets_per_trigger
+        if most is None and self._options.min_offsets_per_trigger is not None:
+            most = MOST
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take what is there now for all there is."""
+        brokers = brokers_of(self._options)
+        spans = connection(self._options.name_servers).run(self._look(brokers, {}))
+        self._target = {queue: end for queue, (_, end) in spans.items()}
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        """Return where the next micro-batch ends; `start` if there is none yet."""
+        before = Position.read(start)
+        self._commit(before.offsets)
+        after = connection(self._options.name_servers).run(
+            self._latest(before, is_limited=not isinstance(limit, ReadAllAvailable))
+        )
+        if after.offsets == before.offsets:
+            return start
+        self._trigger.began()
+        return after.write()
+
+    async def _latest(self, before: Position, *, is_limited: bool) -> Position:
+        brokers = brokers_of(self._options)
+        spans = await self._look(brokers, before.offsets)
+        self._seen = {queue: end for queue, (_, end) in spans.items()}
+        starts = {queue: before.offsets.get(queue, low) for queue, (low, _) in spans.items()}
+        ends = self._ends(before, starts, spans)
+        if is_limited:
+            ends = self._trigger.admit(starts, ends, waits=self._target is None)
+        moved = {queue: end for queue, end in ends.items() if end != before.offsets.get(queue)}
+        new = await brokers.marks({queue: end - 1 for queue, end in moved.items() if end > 0})
+        kept = {queue: mark for queue, mark in before.marks.items() if queue not in moved}
+        return Position({**before.offsets, **moved}, {**kept, **new})
+
+    def _ends(self, before: Position, starts: Offsets, spans: Spans) -> dict[MessageQueue, int]:
+        """Return where the micro-batch could end at most in each queue."""
+        ends: dict[MessageQueue, int] = {}
+        for queue, (_, end) in spans.items():
+            start = starts[queue]
+            if queue not in before.offsets:
+                # A new queue is noted with its first offset, so that a batch that is planned again
+                # begins there, too. The next batch reads it.
+                end = start
+            elif end < start:
+                data_loss(
+                    self._options,
+                    f"{name_of(queue)} ends at offset {end}, and the query is at {start}: the "
+                    "topic was deleted and created anew, or the broker has lost messages",
+                )
+            elif self._target is not None:
+                end = max(start, min(end, self._target.get(queue, start)))
+            ends[queue] = end
+        return ends
+
+    async def _look(self, brokers: Brokers, known: Offsets) -> Spans:
+        """Return the spans of queues.
+
+        Those that a query knows and that are in no route now are waited for, since brokers that
+        restart and name servers that do so forget them for a while.
+
+        Raises:
+            StoreError: a known queue does not come back, or its broker does not answer, and that is
+                not tolerated.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + brokers.seconds
+        while True:
+            queues = await wanted_queues(brokers, self._options)
+            missing = sorted(name_of(queue) for queue in known.keys() - set(queues))
+            if not missing or loop.time() >= deadline:
+                break
+            log.warning("%s is in no route now, which may pass", missing[0])
+            await asyncio.sleep(min(_LOOK_AGAIN, max(0.0, deadline - loop.time())))
+        for name in missing:
+            data_loss(
+                self._options,
+                f"{name} is in no route any more: the topic was deleted or has fewer queues, or "
+                f"its broker is away for {brokers.seconds:g} s (option retryTimeout)",
+            )
+        return reached(self._options, await brokers.spans(queues))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Return the ends of the queues, for the progress of the query."""
+        return None if self._seen is None else Position(self._seen).write()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Plan the tasks of a micro-batch, the same offsets whenever it is planned."""
+        before, after = Position.read(start), Position.read(end)
+        moved = [
+            queue for queue, last in after.offsets.items() if last > before.offsets.get(queue, MOST)
+        ]
+        ranges = [
+            Range(
+                queue,
+                before.offsets[queue],
+                after.offsets[queue],
+                before.marks.get(queue),
+                after.marks.get(queue),
+            )
+            for queue in moved
+        ]
+        tasks = plan_tasks(self._options, ranges)
+        count = sum(one.end - one.start for one in ranges)
+        log.info(
+            "%s: micro-batch of %d offsets, %d tasks", self._options.name_servers, count, len(tasks)
+        )
+        return [LiveTaskPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read the messages of one task, as Arrow batches."""
+        from mqlake.spark.live.read import read
+
+        return read(partition.value, arrow_schema(self._schema))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Commit the offsets of the group: Spark has finished all micro-batches before `end`."""
+        self._commit(Position.read(end).offsets)
+
+    def _commit(self, offsets: Offsets) -> None:
+        """Commit the offsets of the group, unless they are committed.
+
+        Spark asks for the next batch only when the last one is finished, and calls `commit` only
+        when there is a next one.
+        """
+        if self._options.group is None:
+            return
+        if self._group is None:
+            instance = connection(self._options.name_servers).instance
+            self._group = GroupOffsets(instance, self._options.group)
+        connection(self._options.name_servers).run(self._group.commit(offsets))

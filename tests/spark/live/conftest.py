@@ -1,0 +1,23 @@
+"""Brokers for the tests of live sources, and an end of the connections to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqlake.spark.live.connection import close_connections
+from mqlake.testing import RunningBroker, broker
+
+
+@pytest.fixture(autouse=True)
+def _connections() -> Iterator[None]:
+    yield
+    close_connections()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningBroker]:
+    """A broker for the tests of a module; each uses topics of its own."""
+    with broker() as one:
+        yield one

@@ -1,0 +1,67 @@
+"""Topics of a running broker, with numbered messages."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+from mqlake.admin import Admin, topics
+from mqlake.client import Message, MessageQueue
+from mqlake.client.blocking import Producer
+from mqlake.testing import RunningBroker
+from tests.client.servers import create_topic
+
+_names = count()
+
+BROKER = "broker-a"
+
+
+class NumberedTopic:
+    """A topic of a name of its own, whose messages have their number as key.
+
+    Attributes:
+        sent: the key of each message, by queue.
+    """
+
+    def __init__(self, running: RunningBroker, queues: int = 2) -> None:
+        self.name = f"Numbered{next(_names)}"
+        self._running, self.queues = running, queues
+        self.sent: dict[int, list[str]] = {number: [] for number in range(queues)}
+        self._number = 0
+        self._create()
+
+    def _create(self) -> None:
+        asyncio.run(create_topic(self._running.address, self.name, self.queues))
+
+    def send(self, count: int, queue: int | None = None, tags: str = "a", size: int = 0) -> None:
+        """Send messages, by turns to all queues or to one."""
+        with Producer(self._running.name_server) as producer:
+            for number in range(self._number, self._number + count):
+                to = number % self.queues if queue is None else queue
+                key = f"{self.name}-{number}"
+                message = Message(
+                    topic=self.name, body=key.encode() + b"x" * size, keys=key, tags=tags
+                )
+                producer.send(message, queue=MessageQueue(self.name, BROKER, to))
+                self.sent[to].append(key)
+            self._number += count
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all messages."""
+        return sorted(key for keys in self.sent.values() for key in keys)
+
+    def delete(self) -> None:
+        """Delete the topic with its messages."""
+
+        async def delete() -> None:
+            async with Admin(self._running.name_server) as admin:
+                await topics.delete(admin, self.name, "DefaultCluster")
+
+        asyncio.run(delete())
+
+    def create_anew(self) -> None:
+        """Delete the topic and create it again, without messages."""
+        self.delete()
+        self._create()
+        self.sent = {number: [] for number in range(self.queues)}
