@@ -1,0 +1,1 @@
+"""RocketMQ's own integration tests, run against mqlake's processes and against Java's brokers."""

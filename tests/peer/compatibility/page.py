@@ -1,0 +1,82 @@
+"""docs/compatibility.md: RocketMQ's own integration tests, method by method."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+from tests.peer.compatibility.java_class import LIMIT, PASSED
+from tests.peer.compatibility.record import Record, load, reasons
+from tests.peer.compatibility.run import RELEASE
+from tests.peer.compatibility.servers import JAVA, MQLAKE
+
+PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+
+_HEAD = """\
+# Compatibility with RocketMQ's integration tests
+
+For those who want to know how far mqlake behaves like a RocketMQ broker: the results of RocketMQ's
+own integration tests against mqlake and against Java's brokers.
+
+**{passed} of {all} test methods pass against mqlake, {java} against RocketMQ {release} itself, on the
+same machine.**
+
+The tests are the compiled classes of `org.apache.rocketmq:rocketmq-test:{release}`, unchanged, with
+RocketMQ's Java clients. Against Java's brokers they run as they are: a name server and three
+brokers in the process of the test. Against mqlake, a base class of the same name stands earlier on
+the class path and connects them to one `mqlake namesrv` and three `mqlake broker` processes.
+Settings that a test changes in a broker object are sent to that broker with `updateBrokerConfig`,
+and offsets, topics and watermarks that it reads there are requested over the wire. Each class has a
+JVM of its own, a method may take {limit:.0f} seconds, and a method that fails is run once more.
+
+Left out are tests that RocketMQ itself ignores, and those of broker containers, DLedger, the
+controller and the gRPC proxy.
+
+`python -m tests.peer.compatibility --nightly` runs all of them and writes this page;
+`make test` runs a fast selection.
+"""
+
+
+def page(record: Record, why: dict[str, str]) -> str:
+    """Return the page."""
+    counts = {side: _passed(record, side) for side in (MQLAKE, JAVA)}
+    head = _HEAD.format(
+        passed=counts[MQLAKE], java=counts[JAVA], all=len(record), release=RELEASE, limit=LIMIT
+    )
+    return "\n".join([head, *_differences(record, why), *_classes(record)])
+
+
+def write() -> None:
+    """Write the page of what is recorded."""
+    PAGE.write_text(page(load(), reasons()))
+
+
+def _passed(record: Record, side: str) -> int:
+    return sum(side in sides and sides[side].state == PASSED for sides in record.values())
+
+
+def _state(record: Record, name: str, side: str) -> str:
+    outcome = record[name].get(side)
+    return outcome.state if outcome else "not run"
+
+
+def _differences(record: Record, why: dict[str, str]) -> list[str]:
+    rows = [
+        f"| `{name.replace('#', '` `')}` | {' | '.join(states)} | {why.get(name, 'unexplained')} |"
+        for name in record
+        for states in ([_state(record, name, side) for side in (MQLAKE, JAVA)],)
+        if set(states) != {PASSED}
+    ]
+    titles = f"| test | {MQLAKE} | {JAVA} | why |"
+    return ["## Methods that fail", "", titles, "| --- | --- | --- | --- |", *rows, ""]
+
+
+def _classes(record: Record) -> list[str]:
+    lines = ["## All methods", ""]
+    for name, methods in groupby(record, key=lambda each: each.partition("#")[0]):
+        lines += [f"### {name}", "", f"| method | {MQLAKE} | {JAVA} |", "| --- | --- | --- |"]
+        for method in methods:
+            states = " | ".join(_state(record, method, side) for side in (MQLAKE, JAVA))
+            lines.append(f"| `{method.partition('#')[2]}` | {states} |")
+        lines.append("")
+    return lines[:-1] + [""]

@@ -1,0 +1,81 @@
+"""What the tests run against: processes of mqlake, or Java's brokers in the tests' own process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.peer.compatibility.cluster import CLUSTER, Cluster
+from tests.peer.compatibility.java_class import FAILED, LIMIT, JavaClass, Outcome, Report
+
+MQLAKE, JAVA = "mqlake", "RocketMQ"
+
+
+class Servers:
+    """Runs classes one after the other.
+
+    Processes of mqlake serve several classes; new ones take their place after a class that changed
+    settings or failed. Java's brokers live and end with the JVM of each class.
+
+    Attributes:
+        refused: settings that tests changed and mqlake refused, and why.
+    """
+
+    def __init__(self, side: str, directory: Path, logs: Path) -> None:
+        self._side, self._directory, self._logs = side, directory, logs
+        self._cluster: Cluster | None = None
+        self._used = ExitStack()
+        self.refused: dict[str, str] = {}
+
+    def run(self, name: str, methods: Sequence[str] = (), limit: float = LIMIT) -> dict[str, Outcome]:
+        """Run one class, or some of its methods; return how each method ended."""
+        log = self._logs / self._side / f"{name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        if self._side == JAVA:
+            with tempfile.TemporaryDirectory(dir=self._directory) as place:
+                return JavaClass(name, Path(place), log).run(methods, limit).outcomes
+        report = self._run(name, log, methods, limit)
+        self.refused.update(report.refused)
+        if report.changed or any(each.state == FAILED for each in report.outcomes.values()):
+            self.close()
+        return report.outcomes
+
+    def _run(self, name: str, log: Path, methods: Sequence[str], limit: float) -> Report:
+        if self._cluster is None:
+            place = Path(tempfile.mkdtemp(dir=self._directory))
+            self._used.callback(shutil.rmtree, place)
+            self._cluster = self._used.enter_context(Cluster(place))
+        cluster = self._cluster
+        acts = {"stop": cluster.stop, "start": cluster.start}
+        tests = JavaClass(
+            name, self._directory, log, _properties(cluster), lambda verb, name: acts[verb](name)
+        )
+        return tests.run(methods, limit)
+
+    def close(self) -> None:
+        """Stop the processes, if any run."""
+        self._cluster = None
+        self._used.close()
+
+
+@contextmanager
+def started(side: str, logs: Path) -> Iterator[Servers]:
+    """Give servers of MQLAKE or JAVA; `logs` gets a file for each class."""
+    with tempfile.TemporaryDirectory(prefix="compatibility-") as directory:
+        servers = Servers(side, Path(directory), logs)
+        try:
+            yield servers
+        finally:
+            servers.close()
+
+
+def _properties(cluster: Cluster) -> Mapping[str, str]:
+    brokers = ",".join(f"{name}={address}" for name, address in cluster.brokers.items())
+    return {
+        "mqlake.names": cluster.names,
+        "mqlake.cluster": CLUSTER,
+        "mqlake.brokers": brokers,
+    }
