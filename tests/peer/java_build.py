@@ -63,6 +63,9 @@ def _digest(source: Path) -> str:
 def _fetch(pom: Path, jars: Path, version: str | None) -> None:
     if shutil.which("mvn") is None:
         raise JavaMissingError("mvn is not installed (apt-get install maven)")
+    shutil.rmtree(
+        jars, ignore_errors=True
+    )  # an older release of a jar would come before the new one
     command = ["mvn", "-q", "-B", "-f", str(pom), f"{PLUGIN}:copy-dependencies"]
     options = ["-DincludeScope=runtime", f"-DoutputDirectory={jars}"]
     if version:

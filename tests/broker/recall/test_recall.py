@@ -61,7 +61,9 @@ def test_what_is_taken_back_is_not_delivered(tmp_path: Path, flush: str) -> None
             assert parts.unique_key == KEY
             answer = await recall(broker, handle)
             assert (answer.code, answer.remark) == (ResponseCode.SUCCESS, None)
-            assert answer.header(RecallAnswerHeader).msg_id == KEY
+            assert answer.header(RecallAnswerHeader) == RecallAnswerHeader(
+                msg_id=KEY, region="DefaultRegion"
+            )
             assert await bodies(broker, 1) == [b"second"]
             await asyncio.sleep(0.3)
             assert await bodies(broker, 1) == [b"second"]
@@ -114,6 +116,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
                 assert (answer.code, reason in (answer.remark or "")) == (code, True)
             answer = await recall(broker, "no handle")
             assert answer.code == illegal
+            assert answer.header(RecallAnswerHeader).region == "DefaultRegion"
 
     asyncio.run(run())
 

@@ -24,9 +24,7 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=3, help="classes that run at the same time")
     parser.add_argument("--logs", type=Path, default=BUILD / "compatibility")
     arguments = parser.parse_args()
-    classes = [
-        name for name in class_names() if any(word in name for word in arguments.classes)
-    ]
+    classes = [name for name in class_names() if any(word in name for word in arguments.classes)]
     results = {
         side: run(side, classes, arguments.logs, arguments.at_once, _print)
         for side in arguments.sides

@@ -94,7 +94,7 @@ class JavaClass:
     def run(self, methods: Sequence[str] = (), limit: float = LIMIT) -> Report:
         """Run all methods, or these.
 
-        A method that takes longer than `limit` seconds fails, and the others are run by another JVM.
+        A method that takes longer than `limit` seconds fails; another JVM runs the others.
         """
         report = Report()
         wanted = list(methods)

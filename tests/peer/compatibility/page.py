@@ -18,8 +18,8 @@ _HEAD = """\
 For those who want to know how far mqlake behaves like a RocketMQ broker: the results of RocketMQ's
 own integration tests against mqlake and against Java's brokers.
 
-**{passed} of {all} test methods pass against mqlake, {java} against RocketMQ {release} itself, on the
-same machine.**
+**{passed} of {all} test methods pass against mqlake, {java} against RocketMQ {release} itself on
+the same machine.**
 
 The tests are the compiled classes of `org.apache.rocketmq:rocketmq-test:{release}`, unchanged, with
 RocketMQ's Java clients. Against Java's brokers they run as they are: a name server and three
@@ -79,4 +79,4 @@ def _classes(record: Record) -> list[str]:
             states = " | ".join(_state(record, method, side) for side in (MQLAKE, JAVA))
             lines.append(f"| `{method.partition('#')[2]}` | {states} |")
         lines.append("")
-    return lines[:-1] + [""]
+    return lines

@@ -51,7 +51,5 @@ def unexplained(results: Results) -> list[str]:
     """Return the methods that failed though no reason is given."""
     known = reasons()
     return [
-        name
-        for name, outcome in results.items()
-        if outcome.state == FAILED and name not in known
+        name for name, outcome in results.items() if outcome.state == FAILED and name not in known
     ]

@@ -63,7 +63,7 @@ def run(
 
 
 def run_class(servers: Servers, name: str, methods: Sequence[str] = ()) -> dict[str, Outcome]:
-    """Run one class, or some of its methods; return how they ended, a failed one at its second try."""
+    """Run one class, or some of its methods; one that failed counts as its second try ended."""
     outcomes = servers.run(name, methods)
     for method, outcome in list(outcomes.items()):
         if outcome.state == FAILED:

@@ -30,7 +30,9 @@ class Servers:
         self._used = ExitStack()
         self.refused: dict[str, str] = {}
 
-    def run(self, name: str, methods: Sequence[str] = (), limit: float = LIMIT) -> dict[str, Outcome]:
+    def run(
+        self, name: str, methods: Sequence[str] = (), limit: float = LIMIT
+    ) -> dict[str, Outcome]:
         """Run one class, or some of its methods; return how each method ended."""
         log = self._logs / self._side / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)

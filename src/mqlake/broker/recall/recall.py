@@ -39,6 +39,16 @@ class Recalls:
 
     async def _recall(self, peer: Peer, asked: Command) -> Command:
         header = asked.header(RecallHeader)
+        region = self._parts.settings.region_id
+        try:
+            return await self._recalled(peer, asked, header, region)
+        except RemotingError as refused:  # clients trace a failed recall, too, if there is a region
+            fields = RecallAnswerHeader(region=region)
+            return response(asked, refused.code, fields, remark=refused.remark)
+
+    async def _recalled(
+        self, peer: Peer, asked: Command, header: RecallHeader, region: str
+    ) -> Command:
         self._check_settings()
         handle = parse_recall_handle(header.recall_handle)
         self._check(header.topic, handle)
@@ -63,7 +73,7 @@ class Recalls:
         code = ResponseCode.SUCCESS
         if result.status is PutStatus.FLUSH_DISK_TIMEOUT:
             code = ResponseCode.FLUSH_DISK_TIMEOUT
-        fields = RecallAnswerHeader(msg_id=handle.unique_key)
+        fields = RecallAnswerHeader(msg_id=handle.unique_key, region=region)
         return response(asked, code, fields, remark=result.reason or None)
 
     def _check_settings(self) -> None:

@@ -5,6 +5,8 @@ Upstream: `RecallMessageRequestHeader`, `RecallMessageResponseHeader`.
 
 from __future__ import annotations
 
+import msgspec
+
 from mqlake.protocol.header import Header
 
 
@@ -21,6 +23,12 @@ class RecallHeader(Header):
 
 
 class RecallAnswerHeader(Header):
-    """The unique key of the message that is taken back."""
+    """What clients trace a recall by.
 
-    msg_id: str
+    Attributes:
+        msg_id: the unique key of the message that is taken back; None if it is not.
+        region: of the broker.
+    """
+
+    msg_id: str | None = None
+    region: str | None = msgspec.field(default=None, name="MSG_REGION")
