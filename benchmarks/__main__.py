@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import (
+    arrow_table,
     celery,
     follow_memory,
     java,
@@ -48,6 +49,7 @@ MEASURES = {
     "kafka_source": kafka_source.measure,
     "spark_source": spark_source.measure,
     "spark_lookup": spark_source.measure_lookup,
+    "arrow_table": arrow_table.measure,
     **live_store.MEASURES,
     "broker_clients": stock_clients.measure,
     "broker_sends": pipelined.measure,

@@ -22,6 +22,7 @@ SOURCE = Path(mqlake.__file__).parent
 HEAVY = ("numba", "numpy", "pyarrow", "pyspark")
 
 EXPORTS = {
+    "mqlake": {"open"},
     "mqlake.admin": {"Admin"},
     "mqlake.arrow": {"SETTINGS", "ArrowBatch", "ArrowConsumer"},
     "mqlake.broker": {"Broker", "BrokerSettings", "make_broker_settings"},
@@ -82,6 +83,7 @@ EXPORTS = {
         "MessageStore", "PutError", "PutResult", "PutStatus", "QueryResult", "Status",
         "StoreReader", "StoreReport", "StoreSettings",
     },
+    "mqlake.table": {"LogTable", "open"},
     "mqlake.testing": {"RunningBroker", "broker"},
 }  # fmt: skip
 """The names that each package exports."""
@@ -124,15 +126,28 @@ def is_type_checking(statement: ast.stmt) -> bool:
 
 
 def typed(package: str) -> dict[str, str]:
-    """Return what a type checker sees: names by the module that they come from."""
+    """Return what a type checker sees: names by the module that they come from.
+
+    `mqlake` has a stub for it: it may import nothing, not even for type checkers, or all of its
+    packages would depend on those of its front door.
+    """
+    stub = init(package).with_suffix(".pyi")
+    lines = ast.parse((stub if stub.exists() else init(package)).read_text()).body
+    if not stub.exists():
+        lines = [
+            line
+            for statement in filter(is_type_checking, lines)
+            if isinstance(statement, ast.If)
+            for line in statement.body
+        ]
     found: dict[str, str] = {}
-    for statement in filter(is_type_checking, ast.parse(init(package).read_text()).body):
-        assert isinstance(statement, ast.If)
-        for line in statement.body:
-            assert isinstance(line, ast.ImportFrom)
-            for alias in line.names:
-                assert alias.asname == alias.name, "`import X as X` exports X"
-                found[alias.name] = line.module or ""
+    for line in lines:
+        if stub.exists() and not isinstance(line, ast.ImportFrom):
+            continue
+        assert isinstance(line, ast.ImportFrom)
+        for alias in line.names:
+            assert alias.asname == alias.name, "`import X as X` exports X"
+            found[alias.name] = line.module or ""
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqlake.spark.reading.conditions import (
     MOST,
@@ -35,10 +35,12 @@ class Known(NamedTuple):
     time: str
 
 
-_MESSAGES = Known(TEXTS, [name for name in NUMBERS if name != "storeTimestamp"], "storeTimestamp")
+MESSAGES: Final = Known(
+    TEXTS, [name for name in NUMBERS if name != "storeTimestamp"], "storeTimestamp"
+)
 
 
-def conditions(filters: Iterable[Filter], known: Known = _MESSAGES) -> Selection:
+def conditions(filters: Iterable[Filter], known: Known = MESSAGES) -> Selection:
     """Return what narrows the log among filters that are all to hold; times in milliseconds."""
     found = (_condition(one, known) for one in filters)
     return tuple(one for one in found if one is not None)
@@ -48,21 +50,22 @@ def _condition(one: Filter, known: Known) -> Condition | None:
     from pyspark.sql import datasource as spark
 
     if isinstance(one, spark.EqualTo | spark.EqualNullSafe):
-        return _any_of(known, one.attribute, [one.value])
+        return any_of(known, one.attribute, [one.value])
     if isinstance(one, spark.In):
-        return _any_of(known, one.attribute, [value for value in one.value if value is not None])
+        return any_of(known, one.attribute, [value for value in one.value if value is not None])
     if isinstance(one, spark.GreaterThan):
-        return _between(known, one.attribute, low=one.value, is_open=True)
+        return between(known, one.attribute, low=one.value, is_open=True)
     if isinstance(one, spark.GreaterThanOrEqual):
-        return _between(known, one.attribute, low=one.value)
+        return between(known, one.attribute, low=one.value)
     if isinstance(one, spark.LessThan):
-        return _between(known, one.attribute, high=one.value, is_open=True)
+        return between(known, one.attribute, high=one.value, is_open=True)
     if isinstance(one, spark.LessThanOrEqual):
-        return _between(known, one.attribute, high=one.value)
+        return between(known, one.attribute, high=one.value)
     return None
 
 
-def _any_of(known: Known, path: tuple[str, ...], values: list[Any]) -> Condition | None:
+def any_of(known: Known, path: tuple[str, ...], values: list[Any]) -> Condition | None:
+    """Return the condition that a column has one of some values; None if there is no such one."""
     column = _column(path)
     if column in known.texts:
         return AnyText(column, tuple(values)) if _all(values, str) else None
@@ -74,7 +77,7 @@ def _any_of(known: Known, path: tuple[str, ...], values: list[Any]) -> Condition
     return None
 
 
-def _between(
+def between(
     known: Known,
     path: tuple[str, ...],
     low: Any = None,
@@ -82,6 +85,11 @@ def _between(
     *,
     is_open: bool = False,
 ) -> Condition | None:
+    """Return the condition that a column is at least `low` or at most `high`; None if no such one.
+
+    Args:
+        is_open: the bound itself is excluded.
+    """
     column = _column(path)
     value = high if low is None else low
     if column == known.time and type(value) is datetime:

@@ -30,7 +30,7 @@ def find(
     if keys is None or not store.directory.names("index"):
         return None
     index = store.snapshot.index
-    topics = [topic for topic in _topics(store) if wants_topic(selection, topic)]
+    topics = [topic for topic in topics_of(store) if wants_topic(selection, topic)]
     if len(topics) * len(keys) * len(index.files) > _MOST_LOOKUPS:
         return None
     texts = [index_key(topic, key) for topic in topics for key in keys]
@@ -41,7 +41,7 @@ def find(
     return join([*found, *((max(first, stretch[0]), last) for first, last in gaps)])
 
 
-def _topics(store: OpenStore) -> set[str]:
+def topics_of(store: OpenStore) -> set[str]:
     """Return all topics; one whose queue files are all lost is still in the settings."""
     settings = read_config(store.directory, Topics)
     known = set(topic_names(store.directory))

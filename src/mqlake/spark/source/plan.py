@@ -23,6 +23,9 @@ from mqlake.spark.source.stretches import Share, Stretch
 
 log = logger()
 
+_MOST_TASKS = 4096
+"""Tasks into which a log is cut by their size."""
+
 
 class Task(msgspec.Struct, frozen=True):
     """What one task reads."""
@@ -45,8 +48,12 @@ class Plan(msgspec.Struct, frozen=True):
         return f"{self.access.explain()}, {len(self.tasks)} tasks"
 
 
-def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
-    """Plan a batch query; `pushed` are conditions that Spark's filters make.
+def plan_batch(options: ReadOptions, pushed: Selection = (), task_bytes: int | None = None) -> Plan:
+    """Plan a batch query.
+
+    Args:
+        pushed: conditions that Spark's filters make.
+        task_bytes: how much of the log a task reads, about; None to plan for Spark.
 
     Raises:
         StoreError: there is no store; or a topic is not there, or messages are lost, and that is
@@ -57,7 +64,8 @@ def plan_batch(options: ReadOptions, pushed: Selection = ()) -> Plan:
         selection = (*subscription(options), *batch_ranges(store, options), *pushed)
         boundaries = Boundaries(store, store.snapshot.end.offset)
         found = access.choose(store, boundaries, selection, options.access_path)
-        plan = Plan(plan_tasks(store, boundaries, options, selection, found.stretches), found)
+        tasks = plan_tasks(store, boundaries, options, selection, found.stretches, task_bytes)
+        plan = Plan(tasks, found)
     log.info("%s: %s", options.path, plan.explain())
     return plan
 
@@ -68,11 +76,12 @@ def plan_tasks(
     options: ReadOptions,
     selection: Selection,
     found: Sequence[Stretch],
+    task_bytes: int | None = None,
 ) -> list[Task]:
     """Share stretches among tasks; reports what of them is in no file."""
     for start, end in stretches.missing(store.log, found):
         data_loss(options, f"{options.path}: the log lacks {end - start} bytes from {start} on")
-    shares = _shares(store, boundaries, options, selection, found)
+    shares = _shares(store, boundaries, options, selection, found, task_bytes)
     return [
         Task(
             options.path,
@@ -91,9 +100,13 @@ def _shares(
     options: ReadOptions,
     selection: Selection,
     found: Sequence[Stretch],
+    task_bytes: int | None,
 ) -> Iterable[list[Stretch]]:
-    data = _without_holes(store, found)
-    count = share_count(stretches.size(data), len(os.sched_getaffinity(0)), options.min_partitions)
+    size = stretches.size(_without_holes(store, found))
+    least = options.min_partitions
+    if task_bytes is not None and least is None:
+        least = max(1, min(size // task_bytes, _MOST_TASKS))
+    count = share_count(size, len(os.sched_getaffinity(0)), least)
 
     def boundary(position: int, within: Stretch) -> int | None:
         near = boundaries.at_or_after(position)

@@ -1,0 +1,30 @@
+"""The Arrow schema of the columns: the values that the Spark source returns, without Spark."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from mqlake.dispatch.arrow import FIELDS
+from mqlake.spark.source.columns import BROKER_NAME, NULLABLE
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+def arrow_schema(columns: Iterable[str]) -> Any:
+    """Return the `pyarrow.Schema` of columns; times are in microseconds, as in Spark."""
+    return pa.schema(
+        [pa.field(name, _type_of(name), nullable=name in NULLABLE) for name in columns]
+    )
+
+
+def _type_of(name: str) -> Any:
+    if name == BROKER_NAME:
+        return pa.string()
+    found = FIELDS[name].type
+    return _TIME if pa.types.is_timestamp(found) else found

@@ -1,0 +1,52 @@
+"""Read the tasks of a plan on threads, and yield their batches in log order."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from mqlake.spark.source.plan import Task
+from mqlake.spark.source.read import read
+
+_AHEAD = 2
+"""Tasks that are read before their batches are asked for, for each thread."""
+
+
+def read_tasks(tasks: Sequence[Task], schema: Any, keep: Any, threads: int) -> Iterator[Any]:
+    """Yield the `pyarrow.RecordBatch`es of tasks.
+
+    Memory is bounded by the batches of two tasks a thread.
+
+    Args:
+        schema: the Arrow schema of what is read.
+        keep: a `pyarrow.compute.Expression` that rows have to fulfil; None for all rows.
+
+    Raises:
+        StoreError: damage, or a deleted file, that is not tolerated.
+    """
+    waiting: deque[Future[list[Any]]] = deque()
+    remaining = iter(tasks)
+    pool = ThreadPoolExecutor(threads, "mqlake-table")
+    try:
+        while True:
+            for task in remaining:
+                waiting.append(pool.submit(_read, task, schema, keep))
+                if len(waiting) >= threads * _AHEAD:
+                    break
+            if not waiting:
+                return
+            yield from waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _read(task: Task, schema: Any, keep: Any) -> list[Any]:
+    batches = read(task, schema)
+    if keep is None:
+        return list(batches)
+    return [chosen for batch in batches if (chosen := batch.filter(keep)).num_rows]

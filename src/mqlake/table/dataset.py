@@ -1,0 +1,85 @@
+"""A table as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and others query."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as datasets
+
+from mqlake.spark.source.columns import COLUMNS
+from mqlake.spark.source.index_path import topics_of
+from mqlake.spark.source.place import open_store
+from mqlake.table import pruning
+
+if TYPE_CHECKING:
+    from mqlake.table.log_table import LogTable
+
+
+class LogDataset(datasets.Dataset):
+    """The messages of a table. Engines ask for a scanner of the columns and rows that they need.
+
+    Files and fragments, which a dataset of Parquet files has, do not exist here.
+    """
+
+    def __init__(self, table: LogTable) -> None:
+        self._table = table
+
+    @property
+    def schema(self) -> Any:
+        """The `pyarrow.Schema` of the table."""
+        return self._table.schema
+
+    def scanner(
+        self,
+        columns: Iterable[str] | Mapping[str, Any] | None = None,
+        filter: Any = None,  # noqa: A002 (pyarrow's name)
+        **settings: Any,  # noqa: ARG002 (engines say how to scan files)
+    ) -> Any:
+        """Return a `pyarrow.dataset.Scanner`.
+
+        Args:
+            columns: names, or expressions by name; all columns if None.
+            filter: a `pyarrow.compute.Expression` that decides on each row; it is applied
+                exactly, and narrows the log by topic, queue id, offsets and store time.
+            settings: of how files are scanned; they mean nothing here.
+
+        Raises:
+            StoreError: there is no store, or a topic is missing.
+        """
+        if columns is not None and not isinstance(columns, Mapping):
+            columns = list(columns)
+        table = self._table.select(*_needed(self.schema.names, columns, filter))
+        where = self._table.filters
+        if filter is not None:
+            where = where._replace(pushed=(*where.pushed, *self._pushed(filter)))
+        reader = table.narrowed(table.columns, where)
+        return datasets.Scanner.from_batches(reader, columns=columns, filter=filter)
+
+    def _pushed(self, expression: Any) -> Any:
+        with open_store(self._table.path) as store:
+            topics = topics_of(store)
+        return pruning.pushed(expression, pruning.columns_in(expression), topics)
+
+    def count_rows(self, filter: Any = None, **settings: Any) -> int:  # noqa: A002
+        """Return how many rows fulfil a filter."""
+        return self.scanner([], filter, **settings).count_rows()
+
+    def to_table(self, columns: Any = None, filter: Any = None, **settings: Any) -> Any:  # noqa: A002
+        """Return columns of the rows that fulfil a filter as a `pyarrow.Table`."""
+        return self.scanner(columns, filter, **settings).to_table()
+
+
+def _needed(all_columns: list[str], columns: Any, expression: Any) -> list[str]:
+    """Return what has to be read; one narrow column at least, so that rows can be counted."""
+    expressions = [] if expression is None else [expression]
+    if isinstance(columns, Mapping):
+        expressions += columns.values()
+        columns = []
+    names = set(all_columns if columns is None else columns)
+    for one in expressions:
+        names |= pruning.columns_in(one)
+    return [name for name in COLUMNS if name in names] or ["physicalOffset"]

@@ -1,0 +1,170 @@
+"""A store directory as a table: planned as the Spark source plans it, read on threads."""
+
+# pyright: basic
+# Reason: pyarrow, Polars and DuckDB carry no types, or few.
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from mqlake.jobs.local import cores
+from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.source.columns import check_columns
+from mqlake.spark.source.options import ReadOptions, read_options
+from mqlake.spark.source.plan import Plan, plan_batch
+from mqlake.table.arrow_columns import arrow_schema
+from mqlake.table.batches import read_tasks
+from mqlake.table.given_options import option_texts
+from mqlake.table.where import Filter, Where, parse_filters
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+    from mqlake.table.dataset import LogDataset
+
+_TASK_BYTES = 16 << 20
+"""Bytes of log that one task reads, about: enough that planning it hardly counts."""
+
+
+def open(  # noqa: A001 (users write mqlake.open)
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    where: Iterable[Filter] = (),
+    threads: int | None = None,
+    **options: object,
+) -> LogTable:
+    """Open the commit log of a store directory as a table.
+
+    Args:
+        path: the store directory, or its URL.
+        columns: names of columns in docs/spark-source.md; all if None.
+        where: filters as (column, operator, value), which all have to hold. Operators: `=`, `!=`,
+            `<`, `<=`, `>`, `>=`, `in`, `not in`. Times are aware datetimes or milliseconds.
+        threads: how many read; one a core if None.
+        options: options of a batch query of the Spark source by name (docs/spark-source.md), such
+            as `subscribe`, `tags`, `keys`, `startingTimestamp`.
+
+    Raises:
+        FormatError: an option, column, operator or value that does not exist.
+    """
+    given = option_texts({"columns": columns, **options})
+    read = read_options({**given, "path": os.fspath(path)}, streaming=False)
+    return LogTable(read, parse_filters(where), threads or cores())
+
+
+class LogTable:
+    """The messages of a store that options and filters choose, in log order.
+
+    Each use reads the log anew, up to where it ends then. `pyarrow`, Polars, DuckDB and others
+    take the table itself wherever they take Arrow's PyCapsule stream.
+    """
+
+    def __init__(self, options: ReadOptions, where: Where, threads: int) -> None:
+        self._options, self._where, self._threads = options, where, threads
+
+    @property
+    def schema(self) -> Any:
+        """The `pyarrow.Schema`."""
+        return arrow_schema(self._options.columns)
+
+    @property
+    def path(self) -> str:
+        """The store directory, or its URL."""
+        return self._options.path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._options.columns
+
+    def select(self, *columns: str) -> LogTable:
+        """Return the table with these columns only.
+
+        Raises:
+            FormatError: a column that does not exist, or is named twice.
+        """
+        chosen = msgspec.structs.replace(self._options, columns=check_columns(columns))
+        return LogTable(chosen, self._where, self._threads)
+
+    def explain(self) -> str:
+        """Plan a read; return in one line how much of the log it takes.
+
+        Raises:
+            StoreError: as `reader`.
+        """
+        return self._plan(self._where.pushed).explain()
+
+    def reader(self) -> Any:
+        """Return a `pyarrow.RecordBatchReader` of the messages.
+
+        Raises:
+            StoreError: there is no store, or a topic is missing; while reading: damage.
+        """
+        return self.narrowed(self.columns, self._where)
+
+    def narrowed(self, columns: Sequence[str], where: Where) -> Any:
+        """Return a `pyarrow.RecordBatchReader` of some columns of the rows that fulfil filters.
+
+        Args:
+            where: in place of the table's own filters.
+        """
+        tasks = self._plan(where.pushed).tasks
+        needed = [*columns, *sorted(where.columns.difference(columns))]
+        batches = read_tasks(tasks, arrow_schema(needed), where.expression, self._threads)
+        schema = arrow_schema(columns)
+        if len(needed) > len(columns):
+            batches = (batch.select(list(columns)) for batch in batches)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def _plan(self, pushed: Selection) -> Plan:
+        return plan_batch(self._options, pushed, _TASK_BYTES)
+
+    @property
+    def filters(self) -> Where:
+        """The filters of the table."""
+        return self._where
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the messages as `pyarrow.RecordBatch`es."""
+        return iter(self.reader())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the messages as a PyCapsule (Arrow's C stream interface)."""
+        return self.reader().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> Any:
+        """Return all messages as a `pyarrow.Table`."""
+        return self.reader().read_all()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all messages as a Polars frame."""
+        import polars as pl
+
+        return pl.DataFrame(self)
+
+    def scan_polars(self) -> pl.LazyFrame:
+        """Return a lazy Polars frame, which reads only the columns and rows that a query needs."""
+        import polars as pl
+
+        return pl.scan_pyarrow_dataset(self.dataset())
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> Any:
+        """Return a DuckDB relation, which reads only the columns and rows that a query needs."""
+        import duckdb
+
+        if connection is None:
+            return duckdb.from_arrow(self.dataset())
+        return connection.from_arrow(self.dataset())
+
+    def dataset(self) -> LogDataset:
+        """Return a `pyarrow.dataset.Dataset`: engines push columns and filters into it."""
+        from mqlake.table.dataset import LogDataset
+
+        return LogDataset(self)

@@ -1,0 +1,118 @@
+"""Find what of the log can fulfil an Arrow expression, which engines push down.
+
+Arrow does not show what an expression consists of. But it tells which parts of a partitioned
+dataset an expression can be true in, so it is asked about made-up parts: one for each topic, and
+ranges of a number, from which the least and the greatest possible value are found.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from mqlake.spark.reading.conditions import MOST, AnyText, Between, Condition, Interval, Selection
+from mqlake.spark.source.columns import COLUMNS
+from mqlake.table.arrow_columns import arrow_schema
+
+compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+datasets: Any = importlib.import_module("pyarrow.dataset")
+file_systems: Any = importlib.import_module("pyarrow.fs")
+
+_PARTS = 64
+_RANGES: dict[str, Interval] = {
+    "queueId": (0, (1 << 31) - 1),
+    "queueOffset": (0, MOST),
+    "physicalOffset": (0, MOST),
+    "storeTimestamp": (0, 253_402_127_999_999_000),
+}
+"""The numbers that are looked through, with bounds; times in microseconds. Bounds that are reached
+mean nothing: there may be more beyond."""
+
+
+def columns_in(expression: Any) -> frozenset[str]:
+    """Return the columns that a `pyarrow.compute.Expression` reads."""
+    whole = arrow_schema(COLUMNS).empty_table()
+    return frozenset(name for name in COLUMNS if not _works(whole.drop_columns(name), expression))
+
+
+def _works(table: Any, expression: Any) -> bool:
+    try:
+        datasets.dataset(table).to_table({"value": expression})
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def pushed(expression: Any, columns: frozenset[str], topics: Iterable[str]) -> Selection:
+    """Return conditions that rows have to fulfil if an expression is to be true of them.
+
+    Args:
+        columns: those that the expression reads.
+        topics: all that the store may have.
+    """
+    found: list[Condition] = []
+    if "topic" in columns:
+        listed = sorted(topics)
+        parts = [compute.field("topic") == topic for topic in listed]
+        alive = _possible(expression, parts)
+        if len(alive) < len(listed):
+            found.append(AnyText("topic", tuple(listed[number] for number in alive)))
+    ranges = (_between(expression, column) for column in _RANGES if column in columns)
+    return (*found, *(one for one in ranges if one is not None))
+
+
+def _between(expression: Any, column: str) -> Condition | None:
+    least, most = _RANGES[column]
+    low, high = _hull(expression, column, least, most)
+    if column == "storeTimestamp":
+        low, high = -(-low // 1000), high // 1000
+        least, most = least // 1000, most // 1000
+    if (low, high) == (least, most):
+        return None
+    return Between(column, -MOST if low == least else low, MOST if high == most else high)
+
+
+def _hull(expression: Any, column: str, low: int, high: int) -> Interval:
+    """Return the least range that holds all possible values; an empty one if there is none."""
+    first = _edge(expression, column, (low, high), 0)
+    if first is None:
+        return low, low - 1
+    last = _edge(expression, column, (first, high), -1)
+    return first, high if last is None else last
+
+
+def _edge(expression: Any, column: str, within: Interval, side: int) -> int | None:
+    """Return the least (`side` 0) or the greatest (-1) possible value; None if there is none."""
+    if _possible(expression, [_is_in(column, (within[side], within[side]))]):
+        return within[side]
+    while within[0] < within[1]:
+        step = -(-(within[1] - within[0] + 1) // _PARTS)
+        starts = range(within[0], within[1] + 1, step)
+        ranges = [(start, min(start + step - 1, within[1])) for start in starts]
+        alive = _possible(expression, [_is_in(column, one) for one in ranges])
+        if not alive:
+            return None
+        within = ranges[alive[side]]
+    return within[0]
+
+
+def _is_in(column: str, values: Interval) -> Any:
+    field, kind = compute.field(column), arrow_schema([column]).field(0).type
+    return (field >= pa.scalar(values[0], kind)) & (field <= pa.scalar(values[1], kind))
+
+
+def _possible(expression: Any, parts: Sequence[Any]) -> list[int]:
+    """Return the numbers of the parts in which an expression can be true, ascending."""
+    form, nowhere = datasets.ParquetFileFormat(), file_systems.LocalFileSystem()
+    fragments = [
+        form.make_fragment(str(number), nowhere, partition_expression=part)
+        for number, part in enumerate(parts)
+    ]
+    whole = datasets.FileSystemDataset(fragments, arrow_schema(COLUMNS), form, nowhere)
+    return sorted(int(fragment.path) for fragment in whole.get_fragments(filter=expression))

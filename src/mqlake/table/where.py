@@ -1,0 +1,124 @@
+"""Filters written as (column, operator, value), as PyArrow's Parquet reader and Delta take them.
+
+Each is applied exactly. Those that narrow which part of the log is read are pushed down, too.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import operator
+from collections.abc import Collection, Iterable
+from functools import reduce
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from mqlake.errors import FormatError
+from mqlake.spark.options.parsing import nearest
+from mqlake.spark.reading.conditions import Condition, Selection
+from mqlake.spark.reading.filters import MESSAGES, any_of, between
+from mqlake.spark.source.columns import check_columns
+from mqlake.table.arrow_columns import arrow_schema
+from mqlake.table.given_options import milliseconds
+
+compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+
+Filter = tuple[str, str, Any]
+"""Column, operator, value: `("storeTimestamp", ">=", datetime)`, `("topic", "in", ["A", "B"])`."""
+
+_COMPARISONS = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_OPERATORS = (*_COMPARISONS, "in", "not in")
+
+
+class Where(NamedTuple):
+    """Filters that all have to hold.
+
+    Attributes:
+        pushed: conditions that narrow what is read.
+        expression: a `pyarrow.compute.Expression` that decides; None if there are no filters.
+        columns: those that the expression reads.
+    """
+
+    pushed: Selection
+    expression: Any
+    columns: frozenset[str]
+
+
+def parse_filters(filters: Iterable[Filter]) -> Where:
+    """Return what filters ask for.
+
+    Raises:
+        FormatError: a column or an operator that does not exist, or a value of another type.
+    """
+    parsed = [_parse(*one) for one in filters]
+    pushed = tuple(condition for _, _, condition in parsed if condition is not None)
+    expressions = [expression for _, expression, _ in parsed]
+    columns = frozenset(column for column, _, _ in parsed)
+    return Where(pushed, reduce(operator.and_, expressions) if expressions else None, columns)
+
+
+def _parse(name: str, comparison: str, value: Any) -> tuple[str, Any, Condition | None]:
+    (column,) = check_columns([name])
+    field = compute.field(column)
+    if comparison in ("in", "not in"):
+        if isinstance(value, str | bytes) or not isinstance(value, Collection):
+            raise FormatError(f"filter on {column}: {comparison} needs a list, not {value!r}")
+        values = [_value(column, one) for one in value]
+        found = field.isin(pa.array(values, _type_of(column)))
+        if comparison == "in":
+            return column, found, any_of(MESSAGES, (column,), values)
+        return column, ~found & field.is_valid(), None
+    if comparison not in _COMPARISONS:
+        near = nearest(comparison, _OPERATORS)
+        raise FormatError(f"filter on {column}: no operator {comparison!r}; the nearest is {near}")
+    checked = _value(column, value)
+    expression = _COMPARISONS[comparison](field, pa.scalar(checked, _type_of(column)))
+    return column, expression, _condition(column, comparison, checked)
+
+
+def _condition(column: str, comparison: str, value: Any) -> Condition | None:
+    path = (column,)
+    if comparison in ("=", "=="):
+        return any_of(MESSAGES, path, [value])
+    if comparison in (">", ">="):
+        return between(MESSAGES, path, low=value, is_open=comparison == ">")
+    if comparison in ("<", "<="):
+        return between(MESSAGES, path, high=value, is_open=comparison == "<")
+    return None
+
+
+def _type_of(column: str) -> Any:
+    return arrow_schema([column]).field(0).type
+
+
+def _value(column: str, value: Any) -> Any:
+    """Return a value that the column's type can hold; times given in milliseconds as datetimes."""
+    kind = _type_of(column)
+    if pa.types.is_timestamp(kind):
+        if isinstance(value, dt.datetime):
+            milliseconds(f"filter on {column}", value)
+            return value
+        if type(value) is int:
+            return _EPOCH + dt.timedelta(milliseconds=value)
+    try:
+        made = pa.scalar(value, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise FormatError(f"filter on {column}: {value!r} is no {kind}") from None
+    if not made.is_valid:
+        raise FormatError(f"filter on {column}: null equals nothing; filter the result instead")
+    return value
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
