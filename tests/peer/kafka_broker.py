@@ -37,13 +37,15 @@ auto.create.topics.enable=false
 """
 
 
-def start_clients(log: Path) -> Peer:
+def start_clients(log: Path, version: str | None = None) -> Peer:
     """Start a JVM that answers requests for topics, producers, consumers and recoveries.
+
+    `version` is Kafka's release, the newest that is tested if it is not given.
 
     Raises:
         JavaMissingError: it cannot be built.
     """
-    return Peer("kafka", ["java", "-Xmx512m", "-cp", build(SOURCE), "Peer"], log)
+    return Peer("kafka", ["java", "-Xmx512m", "-cp", build(SOURCE, version), "Peer"], log)
 
 
 class Broker:
@@ -53,8 +55,10 @@ class Broker:
         logs: its log directory.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, version: str | None = None) -> None:
         """Format the log directory.
+
+        `version` is Kafka's release, the newest that is tested if it is not given.
 
         Raises:
             JavaMissingError: no Kafka can be fetched.
@@ -68,9 +72,10 @@ class Broker:
             _PROPERTIES.format(port=self._port, controller=controller, logs=self.logs)
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self._classes = build(SOURCE, version)
         options = ["-t", CLUSTER_ID, "-c", str(self._settings)]
         subprocess.run(
-            ["java", "-cp", build(SOURCE), "kafka.tools.StorageTool", "format", *options],
+            ["java", "-cp", self._classes, "kafka.tools.StorageTool", "format", *options],
             check=True,
             capture_output=True,
         )
@@ -90,7 +95,7 @@ class Broker:
             return
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", "-Xmx512m", "-cp", build(SOURCE), "kafka.Kafka", str(self._settings)],
+                ["java", "-Xmx512m", "-cp", self._classes, "kafka.Kafka", str(self._settings)],
                 stdout=log,
                 stderr=log,
             )

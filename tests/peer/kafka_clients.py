@@ -21,10 +21,10 @@ Rows = list[dict[str, Any]]
 class Kafka:
     """The broker, and clients for it."""
 
-    def __init__(self, directory: Path) -> None:
-        self._clients = start_clients(directory / "clients.stderr")
+    def __init__(self, directory: Path, version: str | None = None) -> None:
+        self._clients = start_clients(directory / "clients.stderr", version)
         self._answers = directory
-        self.broker = Broker(directory)
+        self.broker = Broker(directory, version)
 
     @property
     def logs(self) -> Path:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 BUILD = Path(__file__).parents[2] / "build"
-UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "not found in the package")
+UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "no usable wheels")
 
 
 class PythonMissingError(Exception):
@@ -34,7 +34,7 @@ def environment(source: Path) -> Path:
         if not stamp.exists() or stamp.read_text() != wanted:
             shutil.rmtree(place, ignore_errors=True)
             _uv("venv", "--python", sys.executable, str(place))
-            options = ("--no-deps", "--compile-bytecode", "--python", str(python))
+            options = ("--no-deps", "--only-binary", ":all:", "--python", str(python))
             _uv("pip", "install", *options, "--requirements", str(requirements))
             stamp.write_text(wanted)
     return python

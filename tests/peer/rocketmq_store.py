@@ -20,8 +20,10 @@ OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
 Answer = dict[str, Any]
 
 
-def start_jvm(log: Path, heap: str) -> Peer:
+def start_jvm(log: Path, heap: str, version: str | None = None) -> Peer:
     """Start a JVM that answers requests; it logs to `log`, and leaves what it makes beside it.
+
+    `version` is RocketMQ's release, 5.5.0 if it is not given.
 
     Raises:
         JavaMissingError: it cannot be built.
@@ -30,16 +32,16 @@ def start_jvm(log: Path, heap: str) -> Peer:
     options = [f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC", "-Duser.language=en", *opens]
     # user.home: RocketMQ makes directories there.
     home = f"-Duser.home={log.parent}"
-    return Peer("java", ["java", *options, home, "-cp", build(SOURCE), "Peer"], log)
+    return Peer("java", ["java", *options, home, "-cp", build(SOURCE, version), "Peer"], log)
 
 
 class RocketMQ:
     """One JVM that has at most one store open; a new one starts after `kill`."""
 
-    def __init__(self, directory: Path) -> None:
-        """Start the JVM; `directory` is for its log."""
-        self._log = directory / "java.stderr"
-        self._jvm = start_jvm(self._log, "512m")
+    def __init__(self, directory: Path, version: str) -> None:
+        """Start the JVM; `directory` is for its log, `version` is RocketMQ's release."""
+        self._log, self._version = directory / "java.stderr", version
+        self._jvm = start_jvm(self._log, "512m", version)
 
     def close(self) -> None:
         """Stop the JVM."""
@@ -59,7 +61,7 @@ class RocketMQ:
     def kill(self) -> None:
         """End the JVM as kill -9 does, with the store open."""
         self._jvm.kill()
-        self._jvm = start_jvm(self._log, "512m")
+        self._jvm = start_jvm(self._log, "512m", self._version)
 
     def bounds(self) -> Answer:
         """Return `minOffset` and `maxOffset` of the log, `queues` and `checkpoint`."""

@@ -20,14 +20,17 @@ from tests.peer.kafka_clients import Kafka, Rows, read
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(180), pytest.mark.xdist_group("kafka")]
 
+RELEASES = ["4.4.0", pytest.param("4.3.1", marks=pytest.mark.nightly)]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+@pytest.fixture(scope="module", params=RELEASES)
+def kafka(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kafka]:
     """One broker for all tests: each start takes seconds."""
     try:
-        peer = Kafka(tmp_path_factory.mktemp("kafka"))
+        peer = Kafka(tmp_path_factory.mktemp("kafka"), request.param)
     except JavaMissingError as reason:
         pytest.skip(f"without the real Kafka: {reason}")
     yield peer

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.util.Properties;
 
 /** Answers requests, one a line on standard input, with one JSON object a line on standard output. */
 public final class Peer {
@@ -34,9 +35,17 @@ public final class Peer {
             case "version":
                 return String.format("{\"java\": \"%s %s\", \"kafka\": \"%s\"}",
                     System.getProperty("java.vm.name"), System.getProperty("java.runtime.version"),
-                    org.apache.kafka.common.utils.AppInfoParser.getVersion());
+                    kafkaVersion());
             default:
                 throw new IllegalArgumentException("unknown request " + request[0]);
         }
+    }
+
+    private static String kafkaVersion() throws Exception {
+        var properties = new Properties();
+        try (var file = Peer.class.getResourceAsStream("/kafka/kafka-version.properties")) {
+            properties.load(file);
+        }
+        return properties.getProperty("version");
     }
 }
