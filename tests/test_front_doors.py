@@ -67,7 +67,7 @@ EXPORTS = {
     },
     "mqlake.spark": {
         "ConnectEngine", "KafkaLogDataSource", "RocketMQDataSource", "Session", "SparkEngine",
-        "messages", "open_session",
+        "decode", "messages", "open_session", "register",
     },
     "mqlake.spark.follow": {
         "DispatchReport", "FollowOptions", "FollowReport", "Format", "StoreQuery", "dispatch",

@@ -35,6 +35,8 @@ class StoreMaker:
         self.segment_size = segment_size
         self.start = self.end = start
         self.messages: list[Message] = []
+        self.sys_flag = 0
+        """The system flag of messages that are appended from now on."""
         self._log = bytearray()
         self.next_offsets: dict[tuple[str, int], int] = defaultdict(int)
 
@@ -72,6 +74,7 @@ class StoreMaker:
             born_timestamp=time,
             body=body,
             properties=properties,
+            sys_flag=self.sys_flag,
         )
 
     def log_files(self) -> dict[str, bytes]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mqlake.spark.bodies.frame import decode as decode
     from mqlake.spark.connect import ConnectEngine as ConnectEngine
     from mqlake.spark.data_source import RocketMQDataSource as RocketMQDataSource
     from mqlake.spark.dataframe import messages as messages
     from mqlake.spark.engine import SparkEngine as SparkEngine
+    from mqlake.spark.functions.register import register as register
     from mqlake.spark.kafka_log.data_source import KafkaLogDataSource as KafkaLogDataSource
     from mqlake.spark.session import Session as Session
     from mqlake.spark.session import open_session as open_session
@@ -22,9 +24,11 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "decode": "bodies.frame",
             "ConnectEngine": "connect",
             "messages": "dataframe",
             "SparkEngine": "engine",
+            "register": "functions.register",
             "KafkaLogDataSource": "kafka_log.data_source",
             "Session": "session",
             "open_session": "session",

@@ -1,0 +1,242 @@
+"""Avro schemas: read, checked, and as columns of Spark."""
+
+# pyright: basic
+# Reason: schemas are whatever JSON has.
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mqlake.errors import FormatError
+from mqlake.spark.bodies.column_types import simple_type
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+_PRIMITIVES = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "bytes": "binary",
+    "string": "string",
+}
+_LOGICAL = {
+    ("int", "date"): "date",
+    ("long", "timestamp-millis"): "timestamp",
+    ("long", "timestamp-micros"): "timestamp",
+    ("long", "local-timestamp-millis"): "timestamp_ntz",
+    ("long", "local-timestamp-micros"): "timestamp_ntz",
+    ("string", "uuid"): "string",
+}
+_MAX_PRECISION = 38
+_WIDER = [("int", "long"), ("float", "double")]
+
+
+def parse_schema(text: str) -> Any:
+    """Return a schema as values of JSON, with each named type where it is used.
+
+    Raises:
+        FormatError: it is not a schema, or a type contains itself.
+    """
+    import fastavro.schema
+
+    try:
+        parsed = json.loads(text)
+        fastavro.schema.parse_schema(parsed)
+    except Exception as error:  # noqa: BLE001
+        # fastavro's own errors share no class, and it trusts the form of what it is given.
+        raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}") from None
+    return _expand(parsed, {}, "", ())
+
+
+def _expand(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, ...]) -> Any:
+    """Put named types where they are used; only logical types with a column type are kept."""
+    if isinstance(schema, list):
+        return [_expand(one, named, space, inside) for one in schema]
+    if isinstance(schema, str):
+        if schema in _PRIMITIVES or schema == "null":
+            return schema
+        name = schema if "." in schema or not space else f"{space}.{schema}"
+        name = name if name in named or name in inside else schema
+        if name in inside:
+            raise FormatError(f"type {name} contains itself: it has no column type")
+        if name not in named:
+            raise FormatError(f"type {name} is used before it is defined")
+        return named[name]
+    kind = schema["type"]
+    if not isinstance(kind, str) or kind not in (
+        *("record", "error", "enum", "fixed", "array", "map"),
+        *(*_PRIMITIVES, "null"),
+    ):
+        return _expand(kind, named, space, inside)
+    if kind == "array":
+        items = _expand(schema["items"], named, space, inside)
+        if _may_be_empty(items):
+            raise FormatError("arrays of items without bytes: a few bytes could claim billions")
+        return {"type": "array", "items": items}
+    if kind == "map":
+        return {"type": "map", "values": _expand(schema["values"], named, space, inside)}
+    if kind in _PRIMITIVES or kind == "null":
+        return _with_logical(schema, kind)
+    return _named(schema, named, space, inside)
+
+
+def _named(schema: Any, named: dict[str, Any], space: str, inside: tuple[str, ...]) -> Any:
+    space = schema.get("namespace", space)
+    name: str = schema["name"]
+    if "." in name:
+        space = name.rpartition(".")[0]
+    full = name if "." in name or not space else f"{space}.{name}"
+    kept = {key: schema[key] for key in ("symbols", "default", "size", "aliases") if key in schema}
+    made: dict[str, Any] = {"type": schema["type"], "name": full, **kept}
+    if schema["type"] == "fixed":
+        made |= {key: schema[key] for key in ("precision", "scale") if key in schema}
+        if schema.get("logicalType") == "decimal":
+            made["logicalType"] = "decimal"
+    if schema["type"] in ("record", "error"):
+        made["type"] = "record"
+        made["fields"] = [
+            {
+                **{key: field[key] for key in ("default", "aliases") if key in field},
+                "name": field["name"],
+                "type": _expand(field["type"], named, space, (*inside, full)),
+            }
+            for field in schema["fields"]
+        ]
+    named[full] = made
+    return made
+
+
+def _with_logical(schema: Any, kind: str) -> Any:
+    logical = schema.get("logicalType")
+    if (kind, logical) in _LOGICAL:
+        return {"type": kind, "logicalType": logical}
+    if (kind, logical) == ("bytes", "decimal"):
+        return {
+            "type": kind,
+            "logicalType": logical,
+            "precision": schema["precision"],
+            "scale": schema.get("scale", 0),
+        }
+    return kind
+
+
+def _may_be_empty(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return False
+    if isinstance(schema, dict):
+        if schema["type"] == "record":
+            return all(_may_be_empty(field["type"]) for field in schema["fields"])
+        return schema["type"] == "null" or (schema["type"] == "fixed" and not schema["size"])
+    return schema == "null"
+
+
+def compiled(schema: Any) -> Any:
+    """Return a schema as fastavro takes it without looking at it again for each body."""
+    import fastavro.schema
+
+    return fastavro.schema.parse_schema(_with_names(schema, set()))
+
+
+def _with_names(schema: Any, seen: set[str]) -> Any:
+    """Name types that were there before: Avro defines each once."""
+    if isinstance(schema, list):
+        return [_with_names(one, seen) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "name" in schema:
+        if schema["name"] in seen:
+            return schema["name"]
+        seen.add(schema["name"])
+    made = dict(schema)
+    for key in ("items", "values"):
+        if key in schema:
+            made[key] = _with_names(schema[key], seen)
+    if "fields" in schema:
+        made["fields"] = [
+            field | {"type": _with_names(field["type"], seen)} for field in schema["fields"]
+        ]
+    return made
+
+
+def reader_schema(schema: Any) -> Any:
+    """Return a reader's schema in which fields that may be null are null if they are missing."""
+    if isinstance(schema, list):
+        return [reader_schema(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema["type"] == "array":
+        return schema | {"items": reader_schema(schema["items"])}
+    if schema["type"] == "map":
+        return schema | {"values": reader_schema(schema["values"])}
+    if schema["type"] == "record":
+        return schema | {"fields": [_with_default(field) for field in schema["fields"]]}
+    return schema
+
+
+def _with_default(field: Any) -> Any:
+    kind = reader_schema(field["type"])
+    if "default" not in field and isinstance(kind, list) and "null" in kind:
+        kind = ["null", *(one for one in kind if one != "null")]
+        return field | {"type": kind, "default": None}
+    return field | {"type": kind}
+
+
+def avro_columns(schema: Any) -> StructType:
+    """Return the columns of a record.
+
+    Raises:
+        FormatError: the schema is no record, or has a type that no column has.
+    """
+    from pyspark.sql.types import StructType
+
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        raise FormatError("the Avro schema of bodies is not a record")
+    found = _type(schema, "")
+    assert isinstance(found, StructType)
+    return found
+
+
+def _type(schema: Any, where: str) -> DataType:
+    from pyspark.sql import types
+
+    if isinstance(schema, list):
+        return _union(schema, where)
+    if isinstance(schema, str):
+        return simple_type(_PRIMITIVES.get(schema, "void"))
+    kind = schema["type"]
+    if schema.get("logicalType") == "decimal":
+        if schema["precision"] > _MAX_PRECISION:
+            raise FormatError(f"{where}: decimals of Spark have {_MAX_PRECISION} digits at most")
+        return types.DecimalType(schema["precision"], schema.get("scale", 0))
+    if kind == "record":
+        fields = [
+            types.StructField(field["name"], _type(field["type"], f"{where}{field['name']}."))
+            for field in schema["fields"]
+        ]
+        return types.StructType(fields)
+    if kind == "array":
+        return types.ArrayType(_type(schema["items"], where))
+    if kind == "map":
+        return types.MapType(types.StringType(), _type(schema["values"], where))
+    if kind in ("enum", "fixed"):
+        return simple_type("string" if kind == "enum" else "binary")
+    return simple_type(
+        _LOGICAL.get((kind, schema.get("logicalType")), _PRIMITIVES.get(kind, "void"))
+    )
+
+
+def _union(schema: list[Any], where: str) -> DataType:
+    others = [one for one in schema if one != "null"]
+    if len(others) == 1:
+        return _type(others[0], where)
+    for narrow, wide in _WIDER:
+        if set(map(str, others)) == {narrow, wide}:
+            return simple_type(_PRIMITIVES[wide])
+    raise FormatError(
+        f"{where.rstrip('.') or 'the schema'}: a union of several types has no column type; give "
+        "a reader's schema without it"
+    )

@@ -1,0 +1,1 @@
+"""Table functions about store directories, for plain SQL (docs/spark-sql.md)."""
