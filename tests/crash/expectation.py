@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+BATCHES = "batches"
+"""The topic with batch consume queues."""
+
 
 class Crash(Enum):
     """What ended: the process, and what was written is there, or the machine."""

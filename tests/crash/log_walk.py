@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mqlake.formats import consume_queue, index_file, java_string, record, sys_flag
+from mqlake.formats import (
+    batch_consume_queue,
+    consume_queue,
+    index_file,
+    java_string,
+    record,
+    sys_flag,
+)
+from mqlake.formats.batch_consume_queue import BatchQueueUnit
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import parse_segment_name
@@ -35,6 +43,13 @@ class LogRecord(NamedTuple):
     def entry(self) -> QueueEntry:
         """The queue entry that it must have."""
         return QueueEntry(self.record.physical_offset, self.record.size, self.record.tags_code)
+
+    @property
+    def unit(self) -> BatchQueueUnit:
+        """The unit that it must have in a batch consume queue."""
+        found = self.record
+        batch = batch_consume_queue.inner_batch(found.properties, found.queue_offset)
+        return BatchQueueUnit(*self.entry, found.store_timestamp, *batch, -1)
 
 
 class Log(NamedTuple):
@@ -157,6 +172,20 @@ def queue_entries(disk: Directory, queue: Queue) -> dict[int, QueueEntry]:
             if consume_queue.is_written(entry) and not consume_queue.is_blank(entry):
                 entries[start + number] = entry
     return entries
+
+
+def batch_units(disk: Directory, queue: Queue) -> list[BatchQueueUnit]:
+    """Return the units of a batch consume queue that were written, in their order."""
+    topic, queue_id = queue
+    folder = f"batchconsumequeue/{topic}/{queue_id}"
+    units: list[BatchQueueUnit] = []
+    for name in sorted(disk.names(folder)):
+        data = read_bytes(disk, f"{folder}/{name}")
+        for at in range(0, len(data), batch_consume_queue.UNIT_SIZE):
+            unit = batch_consume_queue.decode(data, at)
+            if batch_consume_queue.is_written(unit):
+                units.append(unit)
+    return units
 
 
 def queues_on_disk(disk: Directory) -> list[Queue]:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from mqlake.formats import sys_flag, timer_checkpoint
+from mqlake.formats.batch_consume_queue import BatchQueueUnit
 from mqlake.formats.consume_queue import SCHEDULE_TOPIC, QueueEntry
 from mqlake.formats.properties import REAL_TOPIC
 from mqlake.formats.record import Record
 from mqlake.storage.protocol import Directory
 from mqlake.store.delivery.timer_messages import TIMER_TOPIC
 from mqlake.store.owned_store import OwnedStore
-from tests.crash.expectation import require
+from tests.crash.expectation import BATCHES, require
 from tests.crash.log_walk import (
     Log,
     LogRecord,
     Queue,
+    batch_units,
     index_entries,
     index_hashes,
     kept_bytes,
@@ -75,19 +78,45 @@ def check_kept(disk: Directory, before: Mapping[int, bytes]) -> None:
 def check_queues(store: OwnedStore, disk: Directory, log: Log) -> None:
     """Each record has its entry, each entry its record, and offsets have no gaps."""
     expected: dict[Queue, dict[int, QueueEntry]] = {}
+    check_batches(store, disk, log)
     for found in log.records:
+        if found.record.topic == BATCHES:
+            continue
         if sys_flag.is_queued(found.record.sys_flag):
             entries = expected.setdefault(found.queue, {})
             offset = found.record.queue_offset
             require(offset not in entries, f"{found.queue} has offset {offset} twice")
             entries[offset] = found.entry
-    known = {*store.queues.queues()}
+    known = {queue for queue in store.queues.queues() if queue[0] != BATCHES}
     for queue in {*expected, *known, *queues_on_disk(disk)}:
         entries = expected.get(queue, {})
         if entries:
             least, most = min(entries), max(entries)
             require(len(entries) == most + 1 - least, f"{queue}: gaps in {sorted(entries)}")
         _check_queue(store, disk, queue, entries, log)
+
+
+def check_batches(store: OwnedStore, disk: Directory, log: Log) -> None:
+    """Each record of the topic of batches has its unit, and offsets have no gaps."""
+    expected: dict[Queue, list[BatchQueueUnit]] = {}
+    for found in log.records:
+        if found.record.topic == BATCHES:
+            expected.setdefault(found.queue, []).append(found.unit)
+    require(not disk.is_directory(f"consumequeue/{BATCHES}"), "batches have a simple queue")
+    known = {(BATCHES, int(name)) for name in disk.names(f"batchconsumequeue/{BATCHES}")}
+    for queue in {*expected, *known}:
+        units = expected.get(queue, [])
+        written = batch_units(disk, queue)
+        live = [unit for unit in written if unit.physical_offset >= log.start]
+        require(live == units, f"{queue} has {live}, the log {units}")
+        for unit, after in pairwise(written):
+            require(unit.end_offset == after.base_offset, f"{queue}: {after} follows {unit}")
+        end = written[-1].end_offset if written else 0
+        span = units[0].base_offset if units else end, end
+        found_span = store.queues.min_offset(*queue), store.queues.max_offset(*queue)
+        require(found_span == span, f"{queue} has {found_span}, the log {span}")
+        upcoming = store.offsets.next(*queue)
+        require(upcoming == end, f"{queue}: the next offset is {upcoming}, the queue's end {end}")
 
 
 def _check_queue(

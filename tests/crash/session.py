@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from mqlake.formats import checkpoint, record, record_crc, sys_flag
+from mqlake.formats.config.topics import BATCH_QUEUES, QUEUE_TYPE, Topic
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import encode_properties
 from mqlake.storage.read_file import read_file
@@ -17,7 +18,15 @@ from mqlake.store.snapshot import CHECKPOINT_NAME
 from tests.crash import odd
 from tests.crash.clock import ManualClock
 from tests.crash.disk import RecordedDisk
-from tests.crash.expectation import Acknowledged, Durable, Retired, Sent, ValueKept, ValueSet
+from tests.crash.expectation import (
+    BATCHES,
+    Acknowledged,
+    Durable,
+    Retired,
+    Sent,
+    ValueKept,
+    ValueSet,
+)
 from tests.crash.log_walk import LogRecord, walk
 from tests.crash.trace import Note
 
@@ -101,6 +110,19 @@ class Session:
             for message in messages
         )
         batch = MessageBatch(TOPIC, body, **fields)
+        self.send(lambda: [self.store.put_batch(batch)])
+
+    def make_batch_topic(self) -> None:
+        """Create the topic with batch consume queues, which is kept before it is answered."""
+        self.store.config.topics.put(Topic(BATCHES, attributes={QUEUE_TYPE: BATCH_QUEUES}))
+        self.persist()
+
+    def put_inner(self, sizes: Sequence[int], **fields: object) -> None:
+        """Put an inner batch of messages with bodies of these sizes."""
+        messages = [self.message(size) for size in sizes]
+        body = encode_batch((0, message.body, b"") for message in messages)
+        key = encode_properties({"UNIQ_KEY": f"u{self._bodies}", "KEYS": f"k{self._bodies}"})
+        batch = MessageBatch(BATCHES, body, encoded_properties=key, is_inner=True, **fields)
         self.send(lambda: [self.store.put_batch(batch)])
 
     def send(self, act: Callable[[], Sequence[PutResult]]) -> Sequence[PutResult]:
@@ -292,4 +314,4 @@ RECORD_OVERHEAD = record.MIN_SIZE + record_crc.SIZE
 
 
 def _next(found: LogRecord) -> tuple[str, int]:
-    return f"next of {found.queue}", found.record.queue_offset + 1
+    return f"next of {found.queue}", found.unit.end_offset

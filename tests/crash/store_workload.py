@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mqlake.formats.batch_consume_queue import UNIT_SIZE
 from mqlake.store.append.message import Message
 from mqlake.store.owned_store import OwnedStore
 from mqlake.store.settings import FlushDiskType, StoreSettings
@@ -25,6 +26,7 @@ ASYNC = FlushDiskType.ASYNC_FLUSH
 _SMALL = {
     "mapped_file_size_commit_log": 4096,
     "mapped_file_size_consume_queue": 200,
+    "mapper_file_size_batch_consume_queue": 3 * UNIT_SIZE,
     "max_hash_slot_num": 4,
     "max_index_num": 32,
 }

@@ -22,7 +22,8 @@ from mqlake.dispatch.adjacent import (
 )
 from mqlake.dispatch.batch import Flags, Longs
 from mqlake.errors import FormatError
-from mqlake.formats import java_string
+from mqlake.formats import java_string, record
+from mqlake.formats.inner_batch import FLAGS, unwrapped
 from mqlake.formats.record import FAULT_REASONS, HEADS, SYS_FLAG_AT, Fault
 from mqlake.formats.topic_names import RETRY_PREFIX
 from mqlake.protocol.bodies.message_queue import MessageQueue
@@ -84,6 +85,9 @@ def read_run(
     """
     data = bytes(data)
     rows, end = find_records(data)
+    if _are_wrapped(data, rows).any():
+        data = _unwrapped(data, rows)
+        rows, end = find_records(data)
     if data and not rows.size:
         raise FormatError(f"byte 0: {FAULT_REASONS[end]}")
     last = None if end is Fault.SHORT and _is_whole(data, rows) else int(rows[QUEUE_OFFSET, -1])
@@ -116,6 +120,28 @@ def read_run(
     if queue.topic.startswith(RETRY_PREFIX):
         run.topics = [namespace.unwrap(message.topic) for message in run.messages()]
     return run, last
+
+
+def _are_wrapped(data: bytes, rows: Longs) -> Flags:
+    """Say of each good record whether it is an inner batch to be taken apart."""
+    last_bytes = np.frombuffer(data, np.uint8)[rows[AT] + SYS_FLAG_AT + 3]
+    return (last_bytes & FLAGS == FLAGS) & (rows[FAULT] == Fault.GOOD)
+
+
+def _unwrapped(data: bytes, rows: Longs) -> bytes:
+    """Return the bytes of a pull with each inner batch as the records of its messages.
+
+    One that cannot be taken apart stays as it is.
+    """
+    pieces, done = list[bytes](), 0
+    for start, size in zip(*rows[[AT, SIZE]][:, _are_wrapped(data, rows)].tolist(), strict=True):
+        pieces.append(data[done:start])
+        try:
+            pieces += unwrapped(record.decode(data, start))
+        except FormatError:
+            pieces.append(data[start : start + size])
+        done = start + size
+    return b"".join((*pieces, data[done:]))
 
 
 def _is_whole(data: bytes, rows: Longs) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import msgspec
+
 from mqlake.client.bodies import MAX_BODY, decompress
 from mqlake.client.message import ReceivedMessage
 from mqlake.errors import FormatError
+from mqlake.formats.inner_batch import FLAGS, is_wrapped, parts
 from mqlake.formats.plain_record import Plain, any_at, plain_at
 from mqlake.formats.properties import RETRY_TOPIC, decode_properties
 from mqlake.formats.sys_flag import COMPRESSED
@@ -28,7 +31,9 @@ def decode_messages(data: Body, broker_name: str, kind: type[M]) -> list[M]:
     return decode_run(data, broker_name, kind)[0]
 
 
-def decode_run(data: Body, broker_name: str, kind: type[M]) -> tuple[list[M], int]:
+def decode_run(
+    data: Body, broker_name: str, kind: type[M], first: int | None = None
+) -> tuple[list[M], int]:
     """Return the messages of an answer, whose records lie one behind the other, and where they end.
 
     That is the length of the answer, or where the first bytes are that are no record.
@@ -36,6 +41,8 @@ def decode_run(data: Body, broker_name: str, kind: type[M]) -> tuple[list[M], in
     Args:
         broker_name: of the broker that answered.
         kind: `ReceivedMessage`, or what a consumer makes of it.
+        first: take inner batches apart, and leave out those of their messages that come before
+            this queue offset. None: hand each over as one message.
 
     A body whose checksum is wrong is handed over with a `body_fault`.
 
@@ -64,8 +71,35 @@ def decode_run(data: Body, broker_name: str, kind: type[M]) -> tuple[list[M], in
         if fault:
             message.body_fault = message.body_fault or fault
         left -= len(message.body)
-        made.append(message)
+        if first is not None and is_wrapped(head[7]) and message.body_fault is None:
+            made += _unwrapped(message, first)
+        else:
+            made.append(message)
     return made, at
+
+
+def _unwrapped(wrapped: M, first: int) -> list[M]:
+    """Return the messages of an inner batch from a queue offset on."""
+    found, flags = list[M](), wrapped.sys_flag & ~FLAGS
+    try:
+        for offset, (flag, body, properties) in enumerate(
+            parts(wrapped.body), wrapped.queue_offset
+        ):
+            if offset >= first:
+                found.append(
+                    msgspec.structs.replace(
+                        wrapped,
+                        queue_offset=offset,
+                        flag=flag,
+                        sys_flag=flags,
+                        body=body,
+                        encoded_properties=properties,
+                    )
+                )
+    except FormatError as error:
+        wrapped.body_fault = f"an inner batch cannot be taken apart: {error}"
+        return [wrapped]
+    return found
 
 
 def _message(

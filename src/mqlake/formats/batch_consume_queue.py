@@ -1,14 +1,16 @@
-"""Read batch consume-queue units (docs/formats/batch_consume_queue.md).
+"""Read and write batch consume-queue units (docs/formats/batch_consume_queue.md).
 
 RocketMQ 5: `BatchConsumeQueue`, the queues of topics with attribute `queue.type=BatchCQ`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
 from typing import NamedTuple
 
 from mqlake.errors import FormatError
+from mqlake.formats.properties import INNER_BASE, INNER_NUM
 
 UNIT = Struct(
     ">"
@@ -24,6 +26,10 @@ UNIT = Struct(
 UNIT_SIZE = UNIT.size
 DEFAULT_FILE_SIZE = 300_000 * UNIT_SIZE
 NO_COMPACTED_OFFSET = -1
+MOST_MESSAGES = (1 << 15) - 1
+"""Messages that one unit, and so one record, has room for."""
+
+_MOST_OFFSET = (1 << 63) - 1
 
 
 class BatchQueueUnit(NamedTuple):
@@ -52,6 +58,31 @@ def decode(data: bytes | memoryview, at: int = 0) -> BatchQueueUnit:
     if at < 0 or at + UNIT_SIZE > len(data):
         raise FormatError(f"no whole batch consume-queue unit at byte {at} of {len(data)}")
     return BatchQueueUnit(*UNIT.unpack_from(data, at))
+
+
+def encode(unit: BatchQueueUnit) -> bytes:
+    """Return the 46 bytes of a unit."""
+    return UNIT.pack(*unit)
+
+
+def inner_batch(properties: Mapping[str, str], queue_offset: int) -> tuple[int, int]:
+    """Return (base offset, batch size) of a record: those of its properties, if it has both.
+
+    Any other record is a batch of one message at its queue offset. So is one whose properties say
+    no such numbers, which RocketMQ takes for damaged.
+    Upstream: `CommitLog.setBatchSizeIfNeeded`.
+    """
+    base, size = properties.get(INNER_BASE, ""), properties.get(INNER_NUM, "")
+    if is_number(base) and is_number(size):
+        numbers = int(base), int(size)
+        if 0 < numbers[1] <= MOST_MESSAGES and sum(numbers) <= _MOST_OFFSET:
+            return numbers
+    return queue_offset, 1
+
+
+def is_number(text: str) -> bool:
+    """Say whether a text is a decimal number that is not too long to look at."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_OFFSET))
 
 
 def is_written(unit: BatchQueueUnit) -> bool:

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mqlake.errors import JobError
-from mqlake.formats.config import Topics
-from mqlake.formats.config.topics import QUEUE_TYPE
 from mqlake.formats.dialect import Dialect
 from mqlake.storage.local import LocalDirectory
-from mqlake.store.config.config_files import read_config
 from mqlake.store.log.end import last_segments_start
 from mqlake.store.log.segments import CommitLog, open_log
+from mqlake.store.queues.queue_kind import batch_topics
 from mqlake.store.snapshot import Snapshot
 
 
@@ -48,12 +46,7 @@ class Source(NamedTuple):
     @property
     def batch_topics(self) -> frozenset[str]:
         """The topics with batch consume queues, in which RocketMQ wants no other kind."""
-        topics = read_config(self.directory, Topics) or Topics()
-        return frozenset(self.directory.names("batchconsumequeue")).union(
-            name
-            for name, topic in topics.topic_config_table.items()
-            if topic.attributes.get(QUEUE_TYPE) == "BatchCQ"
-        )
+        return batch_topics(self.directory)
 
 
 @contextmanager

@@ -103,6 +103,8 @@ class OwnedStore:
         self.log, self.queues, self.index = found.log, found.queues, found.index
         self.offsets, self.dispatcher = found.offsets, found.dispatcher
         self.config = config
+        self.queues.has_batches = self._has_batches
+        self._unlisted_batches = found.batch_topics
         self.retention = Retention(
             directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
         )
@@ -120,7 +122,7 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
-        self._appender = Appender(self.log, self.offsets, settings, clock)
+        self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
         self.redelivery = again = Redelivery(
@@ -154,6 +156,14 @@ class OwnedStore:
         )
         self.services = Services(clock, self._services())
         self.fork_guard = ForkGuard(directory.describe(), self._enter_child)
+
+    def _has_batches(self, topic: str) -> bool:
+        """Say whether a topic's queues are batch consume queues.
+
+        If nothing is known of the topic, its files have told it when the store was opened.
+        """
+        known = self.config.topics.get(topic)
+        return topic in self._unlisted_batches if known is None else known.has_batch_queues
 
     def _enter_child(self) -> None:
         """Do nothing more in a forked child: the parent goes on writing these files."""
@@ -394,6 +404,7 @@ class OwnedStore:
                     self.reads.forget()
                     self._start_anew(topic, *removed)
                 yield
+            self.dispatcher.forget_queues()
         except SyncError as error:
             self.fail(error)
             raise

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar, cast
 import msgspec
 
 from mqlake.errors import StoreError
+from mqlake.formats import batch_consume_queue
 from mqlake.formats.consume_queue import DEFAULT_DELAY_LEVELS_TEXT, DEFAULT_FILE_SIZE
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.index_file import (
@@ -76,6 +77,9 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     # Files
     mapped_file_size_commit_log: Restart[FileSize] = 1 << 30
     mapped_file_size_consume_queue: Restart[Annotated[int, Within(20, INT_MAX)]] = DEFAULT_FILE_SIZE
+    mapper_file_size_batch_consume_queue: Restart[Annotated[int, Within(46, INT_MAX)]] = (
+        batch_consume_queue.DEFAULT_FILE_SIZE
+    )
     max_hash_slot_num: Restart[Annotated[int, Within(1, 100_000_000)]] = DEFAULT_SLOTS
     max_index_num: Restart[Annotated[int, Within(2, 100_000_000)]] = DEFAULT_MAX_ENTRIES
     message_index_enable: Restart[bool] = True

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from mqlake.errors import FormatError
 from mqlake.formats import record
+from mqlake.formats.inner_batch import FLAGS, is_wrapped, parts
+from mqlake.formats.properties import UNIQ_KEY, decode_properties
 from mqlake.formats.record import Record
 from mqlake.store.append.message import Message
 
@@ -30,6 +34,32 @@ def read_stored(data: bytes | memoryview) -> Stored | None:
         return None
     start = layout.properties_at
     return Stored(found, bytes(data[start : start + layout.properties_length]))
+
+
+def inner_message(stored: Stored, unique_key: str | None) -> Stored | None:
+    """Return the message of an inner batch with a unique key, None if there is none.
+
+    A record that is no inner batch is returned as it is.
+    """
+    record = stored.record
+    if not is_wrapped(record.sys_flag):
+        return stored
+    try:
+        for number, (flag, body, encoded) in enumerate(parts(record.body)):
+            pairs = decode_properties(encoded)
+            if unique_key and pairs.get(UNIQ_KEY) == unique_key:
+                found = msgspec.structs.replace(
+                    record,
+                    queue_offset=record.queue_offset + number,
+                    flag=flag,
+                    sys_flag=record.sys_flag & ~FLAGS,
+                    properties=pairs,
+                    body=body,
+                )
+                return Stored(found, encoded)
+    except FormatError:
+        pass
+    return None
 
 
 def message_of(

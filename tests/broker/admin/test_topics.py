@@ -67,7 +67,7 @@ def kept(path: Path) -> set[str]:
         (wanted("T", write_queue_nums=70_000), "cannot have 70000 queues"),
         (wanted("T", read_queue_nums=-1), "cannot have -1 queues"),
         (wanted("T", attributes="+colour=red"), "not supported"),
-        (wanted("T", attributes="+queue.type=BatchCQ"), "not supported, only SimpleCQ"),
+        (wanted("T", attributes="+queue.type=Other"), "not supported, only BatchCQ, SimpleCQ"),
         (wanted("T", attributes="message.type=FIFO"), "+name=value or -name is wanted"),
     ],
 )

@@ -11,6 +11,7 @@ from tests.crash.sink_workload import SINK_WORKLOADS
 from tests.crash.store_workload import WORKLOADS
 from tests.crash.workloads import (
     appends,
+    batches,
     config,
     derived,
     exchange,
@@ -36,6 +37,7 @@ __all__ = [
     "PREFIX",
     "WORKLOADS",
     "appends",
+    "batches",
     "config",
     "derived",
     "exchange",

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqlake.formats.config.subscription_group import FULL_FACTOR, PRIORITY_FACTOR
-from mqlake.formats.config.topics import MESSAGE_TYPE, PRIORITIES
+from mqlake.formats.config.topics import (
+    BATCH_QUEUES,
+    MESSAGE_TYPE,
+    PRIORITIES,
+    QUEUE_TYPE,
+    SIMPLE_QUEUES,
+)
 from mqlake.protocol.attributes import ADD, REMOVE
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
@@ -18,12 +24,31 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Allowed]] = {
     MESSAGE_TYPE: frozenset(
         ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", PRIORITIES)
     ),
-    "queue.type": frozenset(("SimpleCQ",)),
+    QUEUE_TYPE: frozenset((SIMPLE_QUEUES, BATCH_QUEUES)),
     "cleanup.policy": frozenset(("DELETE",)),
 }
-"""Which attributes a topic may have here, with which values: those that change no format."""
+"""Which attributes a topic may have here, with which values."""
 GROUP_ATTRIBUTES: Final[Mapping[str, Allowed]] = {PRIORITY_FACTOR: range(FULL_FACTOR + 1)}
 """Which attributes a group may have here, with which values: none of those of lite topics."""
+
+
+FIXED: Final = frozenset((QUEUE_TYPE,))
+"""Attributes that a topic keeps as it was made: its files depend on them."""
+
+_DEFAULTS = {QUEUE_TYPE: SIMPLE_QUEUES}
+
+
+def check_fixed(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Check that an existing topic keeps the attributes that cannot change.
+
+    Raises:
+        RemotingError: one is to change.
+    """
+    for name in FIXED:
+        default = _DEFAULTS.get(name)
+        if old.get(name, default) != new.get(name, default):
+            reason = f"attempt to update an unchangeable attribute. key: {name}"
+            raise _refused(f"{reason}; delete the topic and create it again")
 
 
 def changed(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed
+from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, check_fixed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.parts import Parts
@@ -93,6 +93,8 @@ class TopicAdmin:
         self._check(topic)
         old = self._parts.topics.get(topic.topic_name)
         attributes = changed(old.attributes if old else {}, changes, TOPIC_ATTRIBUTES)
+        if old is not None:
+            check_fixed(old.attributes, attributes)
         self._parts.topics.put(msgspec.structs.replace(topic, attributes=attributes))
 
     def _check(self, topic: Topic) -> None:

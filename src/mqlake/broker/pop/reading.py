@@ -200,6 +200,8 @@ class Reading:
         """Note what was read as being out; say whether there was anything that is wanted."""
         chosen = self._chosen(wanted, result)
         offsets = [record.queue_offset for record, _ in chosen]
+        if offsets:
+            start = min(start, offsets[0])  # an inner batch may begin before what was asked for
         if wanted.is_ordered:
             self._keep_ordered(wanted, key, start, offsets, result, taken)
         elif result.next_offset > start:

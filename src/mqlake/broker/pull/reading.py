@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from mqlake.broker.filter.subscriptions import Choice
+from mqlake.formats.batch_consume_queue import inner_batch
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.store.port import LiveGetResult, Reads
 from mqlake.store.results import Status
@@ -97,7 +98,8 @@ def _read_by_condition(reads: Reads, wanted: PullRead, settings: StoreSettings) 
                 room -= len(message)
             looked_at += 1
             if looked_at % _LOOKS == 0 and perf_counter() >= until:
-                return _found(got, chosen, record.queue_offset + 1)
+                base, size = inner_batch(record.properties, record.queue_offset)
+                return _found(got, chosen, base + size)
         if at >= min(end, got.max_offset):
             break
         count = min(2 * count, _MOST_AT_ONCE)

@@ -91,9 +91,14 @@ class Answers:
         queue_id: int,
         unique_key: str,
         recall_handle: str | None = None,
+        is_inner: bool = False,
     ) -> Command | bytes:
-        """Return the answer to a request that was put, or refused, so; or its frame."""
-        status, is_plain = result.status, recall_handle is None
+        """Return the answer to a request that was put, or refused, so; or its frame.
+
+        Args:
+            is_inner: the request was put as an inner batch, whose own key the producer is told.
+        """
+        status, is_plain = result.status, recall_handle is None and not is_inner
         if status is _OK and is_plain and unique_key.isalnum() and unique_key.isascii():
             templates = self._batch_success if result.offsets else self._success
             where = result.message_id if result.offsets else result.physical_offset
@@ -110,6 +115,8 @@ class Answers:
         fields = {**self._common, **dict(zip(_GAPS, values, strict=True))}
         if recall_handle is not None:
             fields["recallHandle"] = recall_handle
+        if is_inner:
+            fields["batchUniqId"] = unique_key
         return response(request, code, fields, remark=remark)
 
     def _refusal(self, request: Command, result: PutResult) -> Command:

@@ -90,8 +90,9 @@ class Runs:
 
     def take_batches(self, peer: Peer, frames: Frames) -> int:
         """Put a run of batches, all or none, and answer it; return how many it had."""
-        if (found := self._of(peer, frames)) is None:
-            return 0
+        found = self._of(peer, frames)
+        if found is None or found[1].has_batch_queues:
+            return 0  # inner batches are put one by one
         kernels, topic = found
         run = kernels.runs.find_batches(frames.data, frames.at, _name(topic), _queues(topic))
         run = _shortened(run, self._longest_properties)

@@ -52,9 +52,10 @@ _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 
 _log = logging.getLogger(__name__)
 
-_Sent = tuple[Peer, Command, int, str, bool]
-"""Who sent what, to which queue, its unique key, and whether it may have a delivery time: what an
-answer needs."""
+_PLAIN, _TIMED_SEND, _INNER = range(3)
+_Sent = tuple[Peer, Command, int, str, int]
+"""Who sent what, to which queue, its unique key, and whether it may have a delivery time or is an
+inner batch: what an answer needs."""
 
 
 class SendMessages:
@@ -120,8 +121,11 @@ class SendMessages:
         if header.batch:
             sizes.check_batch(body_size)
             batch = _batch(peer, request, header, topic, queue_id, properties)
+            # Clients that give the batch a key of its own can take it apart.
+            batch.is_inner = topic.has_batch_queues and unique_key in (header.properties or "")
             self._put()
-            sent = peer, request, queue_id, unique_key, False
+            kind = _INNER if batch.is_inner else _PLAIN
+            sent = peer, request, queue_id, unique_key, kind
             begin = time.perf_counter()
             self._finish([sent], [self._store.append_batch(batch)], begin)
             return
@@ -151,7 +155,8 @@ class SendMessages:
             0,
             properties,
         )
-        sent = peer, request, queue_id, unique_key, _TIMED in properties
+        kind = _TIMED_SEND if _TIMED in properties else _PLAIN
+        sent = peer, request, queue_id, unique_key, kind
         if _HALF in properties and self._is_half(message):
             if len(properties) + len(unique_key) > sizes.half_properties:
                 sizes.check(properties, body_size, unique_key)
@@ -239,12 +244,12 @@ class SendMessages:
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._parts.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
-        for (peer, request, queue_id, unique_key, is_timed), result in zip(
-            sent, results, strict=True
-        ):
+        for (peer, request, queue_id, unique_key, kind), result in zip(sent, results, strict=True):
             if not request.is_oneway:
-                handle = self._recall_handle(result) if is_timed else None
-                peer.answer(request, answer_of(request, result, queue_id, unique_key, handle))
+                handle = self._recall_handle(result) if kind == _TIMED_SEND else None
+                is_inner = kind == _INNER
+                answer = answer_of(request, result, queue_id, unique_key, handle, is_inner)
+                peer.answer(request, answer)
 
     def _recall_handle(self, result: PutResult) -> str | None:
         """Return what takes a message back that waits for its time, None for any other."""

@@ -26,7 +26,7 @@ from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutStatus
-from mqlake.store.stored import Stored, message_of, read_stored, returned_once_more
+from mqlake.store.stored import Stored, inner_message, message_of, read_stored, returned_once_more
 
 _FIRST_LEVEL = 3
 """Delay level of the first return of a message, where the consumer names none."""
@@ -67,6 +67,11 @@ class SendBack:
         if stored is None:
             reason = f"look message by offset failed, {header.offset}"
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        stored = inner_message(stored, header.origin_msg_id)
+        if stored is None:
+            # Clients then send the message itself.
+            reason = f"no message {header.origin_msg_id} in the inner batch at {header.offset}"
+            raise RemotingError(ResponseCode.MESSAGE_ILLEGAL, reason)
         topic, is_dead = retry, self._is_dead(header, group, stored.record)
         if is_dead:
             topic = naming.dlq_topic(group.group_name)

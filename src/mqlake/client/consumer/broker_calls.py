@@ -113,15 +113,21 @@ class BrokerCalls:
         data = answer.body if status is PullStatus.FOUND else b""
         return Pulled(status, data, found.next_begin_offset, found.min_offset, found.max_offset)
 
-    def decode(self, data: Body, queue: MessageQueue) -> tuple[list[ConsumedMessage], bool]:
+    def decode(
+        self, data: Body, queue: MessageQueue, first: int
+    ) -> tuple[list[ConsumedMessage], bool]:
         """Return the messages of a pull up to the first bytes that are no record.
 
         And whether there are such bytes.
 
+        Args:
+            first: the queue offset that was asked for. Messages of an inner batch that come before
+                it are left out.
+
         Raises:
             FormatError: the first bytes are no record.
         """
-        messages, end = decode_run(data, queue.broker_name, ConsumedMessage)
+        messages, end = decode_run(data, queue.broker_name, ConsumedMessage, first)
         if self._namespace.name:
             for message in messages:
                 message.topic = self._namespace.unwrap(message.topic)

@@ -267,8 +267,8 @@ class GroupMember:
 
     # In which form it hands over what it reads
 
-    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int) -> Decoded:
-        messages, is_cut = self._parts.calls.decode(data, queue)
+    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, first: int) -> Decoded:
+        messages, is_cut = self._parts.calls.decode(data, queue, first)
         last = messages[-1].queue_offset if is_cut else None
         return Decoded(wanted.choose(messages), last)
 

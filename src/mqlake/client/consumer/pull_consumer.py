@@ -232,8 +232,8 @@ class PullConsumer:
         task.cancel()
         self._polled.pop(queue, None)
 
-    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, _first: int) -> Decoded:
-        messages, is_cut = self._calls.decode(data, queue)
+    def _decode(self, data: Body, queue: MessageQueue, wanted: Wanted, first: int) -> Decoded:
+        messages, is_cut = self._calls.decode(data, queue, first)
         last = messages[-1].queue_offset if is_cut else None
         return Decoded(wanted.choose(messages), last)
 

@@ -18,7 +18,9 @@ MESSAGE_TYPE = "message.type"
 PRIORITIES = "PRIORITY"
 """Value of that attribute: pops read the queues by priority."""
 QUEUE_TYPE = "queue.type"
-"""Attribute whose value `BatchCQ` means batch consume queues."""
+"""Attribute that says of which kind a topic's consume queues are."""
+SIMPLE_QUEUES = "SimpleCQ"
+BATCH_QUEUES = "BatchCQ"
 
 _FilterType = Annotated[str, msgspec.Meta(extra={ORDINALS: ("SINGLE_TAG", "MULTI_TAG")})]
 
@@ -34,6 +36,11 @@ class Topic(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     topic_sys_flag: int = 0
     order: bool = False
     attributes: dict[str, str] = {}
+
+    @property
+    def has_batch_queues(self) -> bool:
+        """Say whether its queues are batch consume queues."""
+        return self.attributes.get(QUEUE_TYPE) == BATCH_QUEUES
 
 
 class Topics(msgspec.Struct, frozen=True, rename="camel"):

@@ -81,6 +81,7 @@ class SendMessageResponseHeader(Header):
         recall_handle: what takes the message back before its delivery time.
         region: of the broker.
         trace_on: whether the broker wants message traces.
+        batch_unique_key: of a batch that is stored as one record.
     """
 
     msg_id: str
@@ -90,6 +91,7 @@ class SendMessageResponseHeader(Header):
     recall_handle: str | None = None
     region: str | None = msgspec.field(default=None, name="MSG_REGION")
     trace_on: bool | None = msgspec.field(default=None, name="TRACE_ON")
+    batch_unique_key: str | None = msgspec.field(default=None, name="batchUniqId")
 
 
 class SendBackHeader(Header):

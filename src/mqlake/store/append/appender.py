@@ -5,7 +5,7 @@ Upstream: `DefaultMessageStore.asyncPutMessage`, `CommitLog.asyncPutMessage`, `M
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from zlib import crc32
@@ -24,6 +24,7 @@ from mqlake.store.append.checks import (
     illegal,
     wrong_type,
 )
+from mqlake.store.append.inner_batches import InnerBatches
 from mqlake.store.append.many import ManyRecords
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult, PutStatus
@@ -48,6 +49,9 @@ class Appender:
 
     What is refused, or fails, changes neither the log's end nor a queue offset, and is a result,
     never raised. For one thread, except `answer_if_busy`.
+
+    Args:
+        has_batches: says of a topic whether its queues are batch consume queues.
     """
 
     def __init__(
@@ -56,11 +60,13 @@ class Appender:
         offsets: QueueOffsets,
         settings: Current[StoreSettings],
         clock: Clock,
+        has_batches: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._log, self._table, self._now = log, offsets.table, clock.milliseconds
         self._settings = settings
         self._checks = AppendChecks(settings, log.largest_record)
         self._many = ManyRecords(log, offsets, self._checks)
+        self._inner = InnerBatches(has_batches)
         self._since = _NOT_APPENDING
         self._forces_crc = settings.now.force_verify_prop_crc
 
@@ -164,19 +170,30 @@ class Appender:
         try:
             topic = self._topic(batch.topic, batch.queue_id)
             self._since = self._now()
+            if batch.is_inner:
+                return self._put_inner(batch)
             return self._many.put_batch(batch, topic, self._since)
         except (Refusal, DiskError, AttributeError, TypeError) as error:
             return _answer(error, batch)
         finally:
             self._since = _NOT_APPENDING
 
-    def _put(self, message: Message, crc_size: int, *, is_again: bool = False) -> PutResult:
+    def _put_inner(self, batch: MessageBatch) -> PutResult:
+        count = self._inner.check(batch)
+        queue_offset = self._table.get((batch.topic, batch.queue_id), 0)
+        message = self._inner.message(batch, count, queue_offset)
+        return self._put(message, self._checks.crc_size, inner=count)
+
+    def _put(
+        self, message: Message, crc_size: int, *, is_again: bool = False, inner: int = 0
+    ) -> PutResult:
+        """Args: `inner`: messages of an inner batch; 0 for a message that is none."""
         checks, body, flags = self._checks, message.body, message.sys_flag
         queue = topic, queue_id = message.topic, message.queue_id
         if checks.refusal is not None or queue_id < 0:
             self._topic(topic, queue_id)
         magic, topic_data = checks.topic(topic)
-        properties = encode_properties(message, crc_size)
+        properties = encode_properties(message, crc_size, is_inner=inner > 0)
         length = len(properties) + crc_size
         born_host, host_bits = checks.sender(message.born_host)
         head, head_size = _HEADS[host_bits >> 4]
@@ -211,8 +228,10 @@ class Appender:
             rest += (_CRC_BACKWARDS % (crc32(rest, crc32(first)) & _CRC_MASK))[::-1]
         log.append_record(size, first, rest)
         if not flags & _UNQUEUED_BIT:
-            table[queue] = queue_offset + 1
-        return PutResult(_OK, log.end - size, size, queue_offset, now, 1, checks.store_host)
+            table[queue] = queue_offset + (inner or 1)
+        return PutResult(
+            _OK, log.end - size, size, queue_offset, now, inner or 1, checks.store_host
+        )
 
     def _topic(self, topic: str, queue_id: int) -> TopicPart:
         if self._checks.refusal is not None:

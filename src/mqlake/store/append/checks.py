@@ -145,23 +145,26 @@ class AppendChecks:
             raise illegal(f"{size} bytes do not fit in one file of the commit log")
 
 
-def encode_properties(message: Message, crc_size: int = 0) -> bytes:
+def encode_properties(message: Message, crc_size: int = 0, *, is_inner: bool = False) -> bytes:
     """Return a message's properties as they are stored.
 
     A record CRC that the message brings, as one does that was read and is put again, is dropped.
 
     Args:
         crc_size: bytes that the record's own is to take behind them; 0 for none.
+        is_inner: the message is an inner batch, whose encoded properties say so.
 
     Raises:
-        Refusal: MESSAGE_ILLEGAL: not storable, or those of an inner batch, which needs another
-            kind of queue; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes, the CRC among them.
+        Refusal: MESSAGE_ILLEGAL: not storable, or those of an inner batch, which only a batch
+            becomes; PROPERTIES_SIZE_EXCEEDED: more than 32767 bytes, the CRC among them.
     """
-    if message.sys_flag & _INNER_BATCH:
+    if message.sys_flag & _INNER_BATCH and not is_inner:
         raise _inner_batch()
     data = message.encoded_properties
     try:
-        if data is not None:
+        if is_inner and data is not None:
+            pass  # made by the store
+        elif data is not None:
             if _INNER_NUM in data and properties.INNER_NUM in properties.decode_properties(data):
                 raise _inner_batch()
             data = record_crc.drop(data)
@@ -214,7 +217,7 @@ def _encode_others(pairs: Mapping[str, str]) -> bytes:
 
 
 def _inner_batch() -> Refusal:
-    return illegal("inner batches need batch consume queues, which this store does not have")
+    return illegal(f"{properties.INNER_NUM} and its flag are the broker's: send a batch instead")
 
 
 def wrong_type(what: Message | MessageBatch) -> str | None:

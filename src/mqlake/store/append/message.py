@@ -57,8 +57,10 @@ class MessageBatch(msgspec.Struct):
     Attributes:
         body: the messages, one after the other, as `MessageDecoder.encodeMessages` writes them
             (docs/live-store.md); each has its own flag, body and properties.
-        encoded_properties: of the batch itself; not stored.
+        encoded_properties: of the batch itself; stored only with an inner batch.
         longest_properties: bytes of properties that each message may have.
+        is_inner: store the batch as one record, an inner batch, which its consumers take apart. Its
+            topic must have batch consume queues.
 
     The rest as in `Message`, for all messages of the batch.
     """
@@ -72,3 +74,4 @@ class MessageBatch(msgspec.Struct):
     reconsume_times: int = 0
     encoded_properties: bytes | None = None
     longest_properties: int = MAX_LENGTH
+    is_inner: bool = False

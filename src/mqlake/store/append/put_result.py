@@ -43,7 +43,8 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
         store_timestamp: milliseconds.
         count: messages; 0 where nothing was put.
         store_host: 8 or 20 bytes, as in the record.
-        offsets: physical offsets of all records of a batch; empty for a single message.
+        offsets: physical offsets of all records of a batch; empty for a single message, and for an
+            inner batch, which is one record.
         reason: one line for a person, where the status is not PUT_OK.
     """
 

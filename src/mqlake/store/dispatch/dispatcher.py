@@ -19,11 +19,12 @@ from mqlake.errors import StoreError
 from mqlake.formats.consume_queue import ENTRY_SIZE, parse_delay_levels
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.store.dispatch.batch_units import batch_units
 from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
-from mqlake.store.queues.owned_queue import OwnedQueue
-from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
+from mqlake.store.queues.owned_queues import OwnedQueues, Queue
 
 Arrived = Callable[[str, int, int], None]
 """Told of a queue that got messages: topic, queue id, the queue's new max offset."""
@@ -38,6 +39,8 @@ class Last(NamedTuple):
 
 NONE = Last(-1, 0)
 
+_OF_UNITS = ["physical_offset", "size", "tags_code", "store_timestamp", "queue_offset"]
+
 
 class _TimeIsUpError(Exception):
     """The rest of a step is for the next call, which passes over what has been done of it."""
@@ -51,7 +54,6 @@ class Dispatcher:
         dialect: whose keys are indexed.
         message_delay_level: the setting of that name.
         position: physical offset at which a record starts; all before it is dispatched.
-        left_out: topics whose queues are of another kind, and not written.
         across_gaps: the log goes on behind a missing file.
 
     Attributes:
@@ -71,7 +73,6 @@ class Dispatcher:
         dialect: Dialect,
         message_delay_level: str,
         position: int = 0,
-        left_out: frozenset[str] = frozenset(),
         across_gaps: bool = False,
     ) -> None:
         self.position = position
@@ -87,14 +88,18 @@ class Dispatcher:
             across_gaps=across_gaps,
         )
         self._all_queues, self._index = queues, index
-        self._left_out = left_out
+        self._log = log
         self._kernel = load()
         # The queues by their numbers in the table of the batches.
-        self._table, self._queues = self._steps.table, list[OwnedQueue | None]()
+        self._table, self._queues = self._steps.table, list[Queue]()
 
     def queue_sums(self) -> tuple[int, int]:
         """Return the sums, over all queues, of max offsets, and of where their files start."""
         return self._all_queues.sums()
+
+    def forget_queues(self) -> None:
+        """Ask for queues again: some are of another kind now."""
+        self._queues = []
 
     def run(self, limit: int, until: float = inf) -> int:
         """Dispatch all records before `limit`, at which one ends; return how many.
@@ -177,18 +182,24 @@ class Dispatcher:
             edges = np.union1d(firsts, np.flatnonzero(breaks) + 1)
             numbers = np.searchsorted(starts, edges, "right") - 1
             firsts = edges
-        self._append(entries.data, numbers, firsts, offsets)
+        if batches := self._append(entries.data, numbers, firsts, offsets):
+            self._append_units(batch, batches)
         queued = np.flatnonzero(batch.records["queue"] >= 0)[-1]
         last = batch.records[queued]
         self.last_queued = Last(int(last["physical_offset"]), int(last["store_timestamp"]))
 
-    def _append(self, data: memoryview, numbers: Longs, firsts: Longs, offsets: Longs) -> None:
+    def _append(
+        self, data: memoryview, numbers: Longs, firsts: Longs, offsets: Longs
+    ) -> dict[int, OwnedBatchQueue]:
+        """Append to simple queues; return the other ones, by their numbers."""
+        batches: dict[int, OwnedBatchQueue] = {}
         ends = [*firsts[1:].tolist(), len(offsets)]
         for number, start, end, offset in zip(
             numbers.tolist(), firsts.tolist(), ends, offsets[firsts].tolist(), strict=True
         ):
             queue = self._queue_of(number)
-            if queue is None:
+            if isinstance(queue, OwnedBatchQueue):
+                batches[number] = queue
                 continue
             written = queue.append(offset, data[start * ENTRY_SIZE : end * ENTRY_SIZE])
             self.entries += written
@@ -196,16 +207,29 @@ class Dispatcher:
                 self.refused += end - start
             elif self.arrived is not None and written:
                 self.arrived(queue.topic, queue.queue_id, queue.end)
-            # Each queue may need a file: making thousands takes seconds.
-            if written and self._until is not inf and perf_counter() >= self._until:
-                raise _TimeIsUpError
+            self._check_time(written)
+        return batches
 
-    def _queue_of(self, number: int) -> OwnedQueue | None:
+    def _append_units(self, batch: Batch, queues: dict[int, OwnedBatchQueue]) -> None:
+        """Append to batch consume queues; the records' properties are read from the log."""
+        for number, queue in queues.items():
+            rows = batch.records[batch.records["queue"] == number][_OF_UNITS].tolist()
+            written, refused = queue.append(batch_units(self._log, rows))
+            self.entries += written
+            self.refused += refused
+            if self.arrived is not None and written:
+                self.arrived(queue.topic, queue.queue_id, queue.end)
+            self._check_time(written)
+
+    def _check_time(self, written: int) -> None:
+        # Each queue may need a file: making thousands takes seconds.
+        if written and self._until is not inf and perf_counter() >= self._until:
+            raise _TimeIsUpError
+
+    def _queue_of(self, number: int) -> Queue:
         while len(self._queues) <= number:
             name, queue_id = self._table[len(self._queues)]
-            topic = name.decode()
-            queue = None if topic in self._left_out else self._all_queues.queue(topic, queue_id)
-            self._queues.append(queue)
+            self._queues.append(self._all_queues.queue(name.decode(), queue_id))
         return self._queues[number]
 
     # Index

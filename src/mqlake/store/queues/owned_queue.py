@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import consume_queue
-from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, ENTRY_SIZE, QueueEntry
+from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY, QueueEntry
 from mqlake.formats.file_name import check_topic_name, segment_name
 from mqlake.storage.protocol import Buffer
 from mqlake.store.log.file_end import end_of_data
-from mqlake.store.queues.queue_files import DIRECTORY
+from mqlake.store.queues.queue_kind import SIMPLE, QueueKind
 
 if TYPE_CHECKING:
     from mqlake.store.queues.owned_queues import OwnedQueues
@@ -23,7 +23,7 @@ MOST_BLANKS = 1 << 20
 """Places that are filled with blank entries at most, where records between two are missing. A
 record that leaves more of them empty is not believed, and gets no entry."""
 
-_MOST_OFFSET = ((1 << 63) - 1) // ENTRY_SIZE
+_LARGEST = (1 << 63) - 1
 _BLANK = consume_queue.encode(BLANK_ENTRY)
 _BLANK_STEP = 4096
 
@@ -31,14 +31,20 @@ _BLANK_STEP = 4096
 class OwnedQueue:
     """The entries of one queue: those from `first` to `end` are in its files.
 
+    Args:
+        kind: of a batch consume queue, what is called a queue offset here is the number of a unit.
+
     Attributes:
         end: the queue offset that the next message gets.
         bases: the place of each file's first byte among all of the queue, ascending.
     """
 
-    def __init__(self, files: OwnedQueues, topic: str, queue_id: int) -> None:
+    def __init__(
+        self, files: OwnedQueues, topic: str, queue_id: int, kind: QueueKind = SIMPLE
+    ) -> None:
         self.topic, self.queue_id = topic, queue_id
-        self.path = f"{DIRECTORY}/{check_topic_name(topic)}/{queue_id}"
+        self.path = f"{kind.directory}/{check_topic_name(topic)}/{queue_id}"
+        self._entry_size, self._file_size = kind.entry_size, files.file_size_of(kind)
         self.bases: list[int] = []
         self.end = 0
         self._files = files
@@ -48,7 +54,7 @@ class OwnedQueue:
     @property
     def first(self) -> int:
         """The queue offset of the first place in its files, of the next message without files."""
-        return self.bases[0] // ENTRY_SIZE if self.bases else self.end
+        return self.bases[0] // self._entry_size if self.bases else self.end
 
     def file_path(self, base: int) -> str:
         """Return the path of the file that begins at byte `base` of the queue."""
@@ -68,14 +74,14 @@ class OwnedQueue:
         end = self.end
         if first != end:
             if first < end:
-                entries = memoryview(entries)[(end - first) * ENTRY_SIZE :]
+                entries = memoryview(entries)[(end - first) * self._entry_size :]
                 if not entries:
                     return 0
                 first = end
             elif first > end and not self._fill_to(first):
                 return 0
         self.write(first, entries)
-        count = len(entries) // ENTRY_SIZE
+        count = len(entries) // self._entry_size
         self.end = first + count
         return count
 
@@ -83,9 +89,11 @@ class OwnedQueue:
         """Write blank entries from the end, or from a new queue's first file on, to `first`."""
         start = self.end
         if not self.bases:
-            per_file = self._files.file_size // ENTRY_SIZE
+            per_file = self._file_size // self._entry_size
             start = first // per_file * per_file
-        if first >= _MOST_OFFSET or first - start > max(MOST_BLANKS, self._files.file_size):
+        if first >= _LARGEST // self._entry_size or first - start > max(
+            MOST_BLANKS, self._file_size
+        ):
             return False
         self.write_blanks(start, first)
         return True
@@ -97,16 +105,16 @@ class OwnedQueue:
 
     def write(self, first: int, entries: bytes | Buffer) -> None:
         """Put bytes at the place of queue offset `first`, making files as needed."""
-        at, size = first * ENTRY_SIZE, self._files.file_size
+        at, size = first * self._entry_size, self._file_size
         base = at - at % size
         if base + size < at + len(entries):
             share = base + size - at
             self.write(first, memoryview(entries)[:share])
-            self.write(first + share // ENTRY_SIZE, memoryview(entries)[share:])
+            self.write(first + share // self._entry_size, memoryview(entries)[share:])
             return
         if base != self._last_base:
             if base not in self.bases:
-                self._files.make_file(self, base)
+                self._files.make_file(self, base, size)
             # Only now: a file that could not be made is made by the next write.
             self._last_base, self._last_path = base, self.file_path(base)
         self._files.write(self._last_path, at - base, entries)
@@ -128,23 +136,23 @@ class OwnedQueue:
             if not data:
                 raise StoreError(f"{self.path}: the entry of queue offset {start} is missing")
             parts.append(data)
-            start += len(data) // ENTRY_SIZE
+            start += len(data) // self._entry_size
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _read_from_file(self, start: int, stop: int) -> memoryview:
-        at, size = start * ENTRY_SIZE, self._files.file_size
+        at, size = start * self._entry_size, self._file_size
         base = at - at % size
         if base not in self.bases:
             return memoryview(b"")
         path = self._last_path if base == self._last_base else self.file_path(base)
-        length = min(stop * ENTRY_SIZE, base + size) - at
+        length = min(stop * self._entry_size, base + size) - at
         try:
             data = self._files.file(path).view()[at - base : at - base + length]
         except DiskError as error:
             if error.errno != errno.ENOENT:
                 raise  # it is there, so this must not look as if its entries were not
             return memoryview(b"")
-        return data[: len(data) // ENTRY_SIZE * ENTRY_SIZE]
+        return data[: len(data) // self._entry_size * self._entry_size]
 
     def entry(self, queue_offset: int) -> QueueEntry | None:
         """Return what is at the place of a queue offset, None if no file has it.
@@ -154,9 +162,9 @@ class OwnedQueue:
         """
         data = self._read_from_file(queue_offset, queue_offset + 1) if queue_offset >= 0 else None
         if data:
-            return QueueEntry(*ENTRY.unpack(data))
-        at = queue_offset * ENTRY_SIZE
-        if at - at % self._files.file_size in self.bases:
+            return QueueEntry(*ENTRY.unpack_from(data))
+        at = queue_offset * self._entry_size
+        if at - at % self._file_size in self.bases:
             raise StoreError(
                 f"{self.path}: the file with queue offset {queue_offset} was removed while it was"
                 " in use; restore it and start again"
@@ -194,7 +202,7 @@ class OwnedQueue:
         """
         count = 0
         while len(self.bases) > 1:
-            last = self.entry(self.bases[1] // ENTRY_SIZE - 1)
+            last = self.entry(self.bases[1] // self._entry_size - 1)
             if last is not None and last.physical_offset >= min_physical_offset:
                 break
             self.remove_file(self.bases[0])
@@ -210,7 +218,7 @@ class OwnedQueue:
     def end_at(self, queue_offset: int) -> None:
         """Let the queue end there: all that is written behind becomes zero, later files go."""
         self.end, self._min_physical = queue_offset, -1
-        at = queue_offset * ENTRY_SIZE
+        at = queue_offset * self._entry_size
         # The first file stays: its name alone says where the queue goes on.
         for base in [base for base in self.bases[1:] if base >= at]:
             self.remove_file(base)

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mqlake.errors import DiskError, SyncError
-from mqlake.formats.consume_queue import ENTRY_SIZE
+from mqlake.formats import batch_consume_queue
 from mqlake.storage.durable import parent
 from mqlake.storage.protocol import Buffer, OwnedDirectory, WritableFile
 from mqlake.store.pending_sync import PendingSync
+from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
 from mqlake.store.queues.owned_queue import OwnedQueue
+from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
+
+Queue = OwnedQueue | OwnedBatchQueue
 
 _MOST_OPEN = 4096
 _SHARE_OF_DESCRIPTORS = 8
+_BATCH_PATH = f"{BATCH.directory}/"
 
 
 class OwnedQueues:
@@ -25,16 +30,31 @@ class OwnedQueues:
 
     Files are opened when they are needed, and the least used of them closed.
 
+    Args:
+        file_size, batch_file_size: bytes of each file, of a simple and of a batch consume queue.
+
     Attributes:
-        file_size: bytes of each file.
         min_physical_offset: entries that point before it are of messages that are gone.
+        has_batches: says of a topic whether its queues are batch consume queues, when they are
+            needed for the first time.
+        on_batches: told that there is a batch consume queue that was not there before.
     """
 
-    def __init__(self, directory: OwnedDirectory, file_size: int) -> None:
-        self.file_size = max(1, -(-file_size // ENTRY_SIZE)) * ENTRY_SIZE
+    def __init__(
+        self,
+        directory: OwnedDirectory,
+        file_size: int,
+        batch_file_size: int = batch_consume_queue.DEFAULT_FILE_SIZE,
+    ) -> None:
+        self._file_sizes = {
+            SIMPLE: SIMPLE.file_size(file_size),
+            BATCH: BATCH.file_size(batch_file_size),
+        }
         self.min_physical_offset = 0
+        self.has_batches: Callable[[str], bool] = lambda _: False
+        self.on_batches: Callable[[], object] = lambda: None
         self._directory = directory
-        self._queues: dict[tuple[str, int], OwnedQueue] = {}
+        self._queues: dict[tuple[str, int], Queue] = {}
         self._open: OrderedDict[str, WritableFile] = OrderedDict()
         # To be synced, and the number of the last sync that was begun when they were changed last.
         # They stay here until a sync that covers them has succeeded.
@@ -43,8 +63,12 @@ class OwnedQueues:
         self._syncs = 0
         self._most_open = _most_open()
 
+    def file_size_of(self, kind: QueueKind) -> int:
+        """Return the bytes of each file of a kind of queue."""
+        return self._file_sizes[kind]
+
     def adopt(self, topic: str, queue_id: int, bases: Iterable[int], end: int) -> OwnedQueue:
-        """Return a queue that has files already.
+        """Return a simple queue that has files already.
 
         Args:
             bases: the places of their first bytes among all of the queue, ascending.
@@ -53,36 +77,67 @@ class OwnedQueues:
         Raises:
             FormatError: the topic cannot be a directory's name.
         """
-        queue = self.queue(topic, queue_id)
+        queue = self._queues[topic, queue_id] = OwnedQueue(self, topic, queue_id)
         queue.bases, queue.end = list(bases), end
         return queue
 
-    def queue(self, topic: str, queue_id: int) -> OwnedQueue:
-        """Return a queue, empty where there was none. It is the same object for ever.
+    def adopt_batches(
+        self, topic: str, queue_id: int, bases: Sequence[int], count: int
+    ) -> OwnedBatchQueue:
+        """Return a batch consume queue that has files already.
+
+        Args:
+            bases: as for `adopt`.
+            count: units up to its end.
+
+        Raises:
+            FormatError: the topic cannot be a directory's name.
+            DiskError: the system refused to read the last unit.
+        """
+        queue = self._queues[topic, queue_id] = OwnedBatchQueue(self, topic, queue_id)
+        queue.adopt(bases, count)
+        return queue
+
+    def queue(self, topic: str, queue_id: int) -> Queue:
+        """Return a queue, empty where there was none. It stays this object until its removal.
 
         Raises:
             FormatError: the topic cannot be a directory's name.
         """
         queue = self._queues.get((topic, queue_id))
         if queue is None:
-            queue = self._queues[topic, queue_id] = OwnedQueue(self, topic, queue_id)
+            if self.has_batches(topic):
+                queue = OwnedBatchQueue(self, topic, queue_id)
+                self.on_batches()
+            else:
+                queue = OwnedQueue(self, topic, queue_id)
+            self._queues[topic, queue_id] = queue
         return queue
+
+    def batches(self, topic: str, queue_id: int) -> OwnedBatchQueue | None:
+        """Return a batch consume queue, None where there is none."""
+        queue = self._queues.get((topic, queue_id))
+        return queue if isinstance(queue, OwnedBatchQueue) else None
 
     def queues(self) -> list[tuple[str, int]]:
         """Return (topic, queue id) of each queue that has files, sorted."""
         return sorted(key for key, queue in self._queues.items() if queue.bases)
 
     def sums(self) -> tuple[int, int]:
-        """Return the sums, over all queues, of the queue offsets at which they end and start."""
-        queues = list(self)
-        return sum(queue.end for queue in queues), sum(queue.first for queue in queues)
+        """Return the sums, over all queues, of the places at which their entries end and start.
 
-    def __iter__(self) -> Iterator[OwnedQueue]:
+        The place of an entry of a simple queue is its queue offset.
+        """
+        places = [_places(queue) for queue in self]
+        return sum(each.end for each in places), sum(each.first for each in places)
+
+    def __iter__(self) -> Iterator[Queue]:
         return iter(list(self._queues.values()))
 
     def append(self, topic: str, queue_id: int, queue_offset: int, entries: bytes | Buffer) -> int:
-        """Put entries (20 bytes each) at a queue offset: see `OwnedQueue.append`."""
-        return self.queue(topic, queue_id).append(queue_offset, entries)
+        """Put entries (20 bytes each) at an offset of a simple queue: see `OwnedQueue.append`."""
+        queue = self.queue(topic, queue_id)
+        return queue.append(queue_offset, entries) if isinstance(queue, OwnedQueue) else 0
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset behind the last entry; 0 for no such queue."""
@@ -97,14 +152,15 @@ class OwnedQueues:
     def entries(self, topic: str, queue_id: int, start: int, count: int) -> bytes | memoryview:
         """Return the entries (20 bytes each) of queue offsets from `start` on, at most `count`.
 
-        What is not yet synced, too. Nothing before the first file's start, or from the end on.
+        What is not yet synced, too. Nothing before the first file's start, or from the end on;
+        nothing of a batch consume queue.
         """
         queue = self._queues.get((topic, queue_id))
-        return queue.read(start, count) if queue else b""
+        return queue.read(start, count) if isinstance(queue, OwnedQueue) else b""
 
     def places_in_file(self, offset: int) -> int:
-        """Return how many places the file of a queue offset has, from that one on."""
-        per_file = self.file_size // ENTRY_SIZE
+        """Return how many places the file of a simple queue's offset has, from that one on."""
+        per_file = self._file_sizes[SIMPLE] // SIMPLE.entry_size
         return per_file - offset % per_file
 
     # Trim
@@ -133,6 +189,8 @@ class OwnedQueues:
     def removal(self, topic: str) -> Iterator[tuple[int, int] | None]:
         """Remove all queues of a topic, durably, a file at a time.
 
+        Once it is over, whoever knows one of them must ask for it again.
+
         Yields:
             The id of a queue once all its files are removed, and the queue offset at which it
             ended; None after each earlier file.
@@ -158,8 +216,11 @@ class OwnedQueues:
             self._directory.remove_directory(path)
             self._new_names.pop(path, None)
             self._directory.sync_directory(parent(path))
+        for queue in queues:
+            if not queue.bases:  # the topic may come back with queues of another kind
+                del self._queues[queue.topic, queue.queue_id]
 
-    def _of(self, topic: str) -> list[OwnedQueue]:
+    def _of(self, topic: str) -> list[Queue]:
         return [queue for queue in self._queues.values() if queue.topic == topic]
 
     # Files, for `OwnedQueue`
@@ -171,9 +232,10 @@ class OwnedQueues:
             self._open.move_to_end(path)
             return file
         file = self._directory.open_writable(path)
-        if file.size != self.file_size:
+        size = self._file_sizes[BATCH if path.startswith(_BATCH_PATH) else SIMPLE]
+        if file.size != size:
             file.close()
-            self._directory.truncate(path, self.file_size)
+            self._directory.truncate(path, size)
             self._dirty[path] = self._syncs
             self.distrust_names(parent(path))
             file = self._directory.open_writable(path)
@@ -185,12 +247,12 @@ class OwnedQueues:
         self._dirty[path] = self._syncs  # even if it fails: some of it may have been written
         self.file(path).write(at, data)
 
-    def make_file(self, queue: OwnedQueue, base: int) -> None:
+    def make_file(self, queue: OwnedQueue, base: int, size: int) -> None:
         """Make the file of a queue that begins at byte `base` of it."""
         path = queue.file_path(base)
         if not queue.bases and not self._directory.is_directory(queue.path):
             self._make_directories(queue.path)
-        self._keep(path, self._directory.create(path, self.file_size))
+        self._keep(path, self._directory.create(path, size))
         queue.bases.append(base)
         queue.bases.sort()
         self._dirty[path] = self._new_names[queue.path] = self._syncs
@@ -273,6 +335,10 @@ class OwnedQueues:
         for file in self._open.values():
             file.close()
         self._open.clear()
+
+
+def _places(queue: Queue) -> OwnedQueue:
+    return queue.places if isinstance(queue, OwnedBatchQueue) else queue
 
 
 def _most_open() -> int:

@@ -18,8 +18,9 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import check_topic_name, parse_segment_name
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.log.file_end import end_of_data
+from mqlake.store.queues.queue_kind import SIMPLE, QueueKind
 
-DIRECTORY = "consumequeue"
+DIRECTORY = SIMPLE.directory
 
 _MOST_MAPPED = 8
 _MOST_QUEUE_ID = 0x7FFFFFFF
@@ -38,18 +39,18 @@ class QueueFile(NamedTuple):
         return self.first + self.size // ENTRY_SIZE
 
 
-def topic_names(directory: Directory) -> list[str]:
+def topic_names(directory: Directory, kind: QueueKind = SIMPLE) -> list[str]:
     """Return the topics that have a directory; names that are no topic's are passed over."""
     return [
         name
-        for name in directory.names(DIRECTORY)
-        if _is_topic(name) and directory.is_directory(f"{DIRECTORY}/{name}")
+        for name in directory.names(kind.directory)
+        if _is_topic(name) and directory.is_directory(f"{kind.directory}/{name}")
     ]
 
 
-def queue_ids(directory: Directory, topic: str) -> list[int]:
+def queue_ids(directory: Directory, topic: str, kind: QueueKind = SIMPLE) -> list[int]:
     """Return the queues of a topic that have a directory, ascending."""
-    names = directory.names(f"{DIRECTORY}/{check_topic_name(topic)}")
+    names = directory.names(f"{kind.directory}/{check_topic_name(topic)}")
     return sorted(
         int(name)
         for name in names

@@ -81,7 +81,7 @@ class QueueReading:
             if run is not None:
                 at = offset + len(run.at)
                 return LiveGetResult(Status.FOUND, at, queue, self._kernel, [run])
-        walk = _Walk(self._kernel, self._log, self._wanted, self._tags, confirmed)
+        walk = Walk(self._kernel, self._log, self._wanted, self._tags, confirmed)
         end = min(high, offset + max(self._most_entries, max_messages))
         at, is_full = offset, False
         while at < end and not is_full and walk.messages < max_messages:
@@ -113,7 +113,7 @@ class QueueReading:
         return self._warm_up.job(offset, count, confirmed)
 
 
-class _Walk:
+class Walk:
     """What one read has found so far."""
 
     def __init__(

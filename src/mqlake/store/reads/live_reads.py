@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from mqlake.store.queues.time_range import TimeRange
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 from mqlake.store.reads.arrivals import Arrivals
 from mqlake.store.reads.columns_ahead import Kept
+from mqlake.store.reads.live_batches import BatchQueueReading, LiveBatchQueue
 from mqlake.store.reads.live_get import QueueReading
 from mqlake.store.reads.live_queue import LiveQueue
 from mqlake.store.reads.live_result import LiveGetResult
@@ -81,6 +83,7 @@ class LiveReads(Lookups):
         self.arrivals = Arrivals()
         live.dispatcher.arrived = self.arrivals
         self._kept = Kept()
+        self._queues.on_batches = self.forget
         self._reading = lru_cache(_KEPT_READINGS)(self._make_reading)
         live.settings.on_change(self.forget, "max_filter_message_size")
 
@@ -107,7 +110,14 @@ class LiveReads(Lookups):
         return QueueRange(low, self._queues.max_offset(topic, queue_id))
 
     def entries(self, topic: str, queue_id: int, start: int, count: int) -> list[QueueEntry]:
-        """Return up to `count` entries of a queue from an offset on; fewer at the end of a file."""
+        """Return up to `count` entries of a queue from an offset on; fewer at the end of a file.
+
+        A batch consume queue has an entry for each batch; the first has the offset, or follows it.
+        """
+        batches = self._queues.batches(check_topic_name(topic), queue_id)
+        if batches is not None:
+            units = batches.units(batches.place_of(start), batches.end)
+            return [QueueEntry(*unit[:3]) for unit in islice(units, count)]
         data = self._queues.entries(check_topic_name(topic), queue_id, start, count)
         return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
 
@@ -116,7 +126,10 @@ class LiveReads(Lookups):
 
         Of what retention removed, nothing counts.
         """
-        data = self._queues.entries(check_topic_name(topic), queue_id, start, end - start)
+        batches = self._queues.batches(check_topic_name(topic), queue_id)
+        if batches is not None:
+            return sum(unit.size for unit in batches.units(batches.place_of(start), end))
+        data = self._queues.entries(topic, queue_id, start, end - start)
         return int(np.frombuffer(data, _ENTRY)["size"].sum(dtype=np.int64))
 
     def get(
@@ -177,11 +190,13 @@ class LiveReads(Lookups):
         tags: str | None,
         crc: bool,
         exact: bool,
-    ) -> QueueReading:
+    ) -> QueueReading | BatchQueueReading:
         chosen = TagFilter(tags)
         which = wanted(check_topic_name(topic), queue_id, chosen.codes(topic), crc=crc)
         most = self._live.settings.now.max_filter_message_size // ENTRY_SIZE
         decisive = chosen if exact else TagFilter(None)
+        if self._queues.batches(topic, queue_id) is not None:
+            return BatchQueueReading(self._log, self._queues, which, decisive, most)
         return QueueReading(self._log, self._queues, which, decisive, most, self._kept)
 
     def forget(self) -> None:
@@ -189,9 +204,14 @@ class LiveReads(Lookups):
         self._reading.cache_clear()
 
     def head_from(self, topic: str, queue_id: int, offset: int) -> Head | None:
-        """Return the head of a queue's first message from a queue offset on, None without any."""
+        """Return the head of a queue's first message from a queue offset on, None without any.
+
+        Of an inner batch that the offset is in, too.
+        """
         self._live.catch_up()
         view = self._view(topic, queue_id)
+        if isinstance(view, LiveBatchQueue):
+            offset = view.base_of(offset)
         found = next(view.heads(offset, view.max_offset), None)
         return found[1] if found else None
 
@@ -280,6 +300,10 @@ class LiveReads(Lookups):
         ]
         return QueryResult(*time_range.read(self._log, sources, max, tags))
 
-    def _view(self, topic: str, queue_id: int) -> LiveQueue:
+    def _view(self, topic: str, queue_id: int) -> LiveQueue | LiveBatchQueue:
         topic = check_topic_name(topic)
+        batches = self._queues.batches(topic, queue_id)
+        if batches is not None:
+            low = self._queues.min_offset(topic, queue_id)
+            return LiveBatchQueue(self._log, self.max_offset, batches, low)
         return LiveQueue(self._log, self.max_offset, self._queues, topic, queue_id)

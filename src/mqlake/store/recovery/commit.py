@@ -19,13 +19,17 @@ from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log import cut_off
 from mqlake.store.log.owned_log import OwnedCommitLog
 from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
+from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.queues.owned_queues import OwnedQueues
+from mqlake.store.queues.queue_kind import BATCH, SIMPLE
 from mqlake.store.queues.queue_offsets import QueueOffsets
 from mqlake.store.recovery.abort_mark import mark_open
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, reached
 from mqlake.store.recovery.find import Found
 from mqlake.store.recovery.log_walk import Progress
 from mqlake.store.recovery.plan import Plan
+from mqlake.store.recovery.queue_bytes import FoundQueue
 from mqlake.store.report import CutOffReport
 from mqlake.store.settings import StoreSettings
 
@@ -38,6 +42,7 @@ class Committed:
 
     Attributes:
         cut_off: what was cut off the log though it has good records, and where it is kept.
+        batch_topics: the topics with batch consume queues.
     """
 
     queues: OwnedQueues
@@ -46,6 +51,7 @@ class Committed:
     offsets: QueueOffsets
     checkpoint: CheckpointFile
     cut_off: tuple[CutOffReport, ...]
+    batch_topics: frozenset[str]
 
 
 class Commit:
@@ -72,7 +78,9 @@ class Commit:
         self._checkpoint = CheckpointFile(directory, found.checkpoint)
         self._checkpoint.checksummed = found.checksummed
         self._checkpoint.dialect = found.dialect
-        self._queues = OwnedQueues(directory, found.queue_file_size)
+        sizes = found.queue_file_sizes
+        self._queues = OwnedQueues(directory, sizes[SIMPLE], sizes[BATCH])
+        self._queues.has_batches = found.batch_topics.__contains__
         self._index = OwnedIndex(
             directory, clock, settings.max_hash_slot_num, settings.max_index_num
         )
@@ -109,7 +117,15 @@ class Commit:
         offsets = QueueOffsets()
         for queue in queues:
             offsets.set(queue.topic, queue.queue_id, queue.end)
-        return Committed(queues, index, self._dispatcher, offsets, self._checkpoint, kept_aside)
+        return Committed(
+            queues,
+            index,
+            self._dispatcher,
+            offsets,
+            self._checkpoint,
+            kept_aside,
+            self._found.batch_topics,
+        )
 
     def _make_dispatcher(self) -> Dispatcher:
         found, point, plan = self._found, self._found.point, self._plan
@@ -120,7 +136,6 @@ class Commit:
             dialect=found.dialect,
             message_delay_level=self._settings.message_delay_level,
             position=plan.end,
-            left_out=found.left_out,
             across_gaps=found.crosses_gaps,
         )
         if point is not None:
@@ -154,12 +169,18 @@ class Commit:
     def _keep_queues(self) -> None:
         for path in sorted(self._plan.odd_files):
             self._queues.file(path)  # gives it its size
-        for name, bases in self._plan.removed.items():
-            queue = self._queues.adopt(*name, bases, 0)
+        for files, bases in self._plan.removed.items():
+            queue = self._places(files._replace(bases=bases), 0)
             for base in bases:
                 queue.remove_file(base)
         for kept in self._plan.queues:
-            self._queues.adopt(*kept.files, kept.end)
+            self._places(kept.files, kept.end)
+
+    def _places(self, files: FoundQueue, end: int) -> OwnedQueue:
+        """Return a queue, of a batch consume queue the row of its units, up to where it ends."""
+        if files.kind is BATCH:
+            return self._queues.adopt_batches(*files[:3], end).places
+        return self._queues.adopt(*files[:3], end)
 
     def _dispatch(self, progress: Progress | None) -> None:
         dispatcher, done = self._dispatcher, 0
@@ -183,7 +204,8 @@ class Commit:
     def _clear_queues(self) -> None:
         """Clear what is behind the end of any queue."""
         for kept in self._plan.queues:
-            queue = self._queues.queue(kept.files.topic, kept.files.queue_id)
+            found = self._queues.queue(kept.files.topic, kept.files.queue_id)
+            queue = found.places if isinstance(found, OwnedBatchQueue) else found
             is_longer = kept.written > queue.end
             if is_longer or len(queue.bases) > 1:
                 queue.end_at(queue.end)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from mqlake.formats.consume_queue import parse_delay_levels
@@ -11,12 +13,16 @@ from mqlake.store.log.end import last_written_start, recovery_start
 from mqlake.store.log.record_rules import ChecksumRule, ForcedRule, RecordRule
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
+from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
 from mqlake.store.recovery.find import Found
 from mqlake.store.recovery.log_walk import LogWalk, Progress, Walked
 from mqlake.store.recovery.queue_bytes import QueueBytes
+from mqlake.store.recovery.recovery_batches import BatchQueueRecovery
 from mqlake.store.recovery.recovery_index import UNUSED, IndexRecovery, KeptIndex
-from mqlake.store.recovery.recovery_queues import KeptQueues, QueueRecovery
+from mqlake.store.recovery.recovery_queues import Judges, KeptQueues, QueueRecovery
 from mqlake.store.settings import StoreSettings
+
+Files = Mapping[QueueKind, QueueBytes]
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,12 @@ def derive(
     """
     # The files of a log that was lost at the resume point go: nothing follows from them.
     log = CommitLog(directory, ()) if found.is_log_lost else log
-    files = QueueBytes(directory, found.queue_file_size)
-    try:
+    with ExitStack() as opened:
+        files: dict[QueueKind, QueueBytes] = {}
+        for kind, size in found.queue_file_sizes.items():
+            files[kind] = QueueBytes(directory, size, kind)
+            opened.callback(files[kind].close)
         return _Derivation(found, directory, log, settings, progress, owns_log).facts(files)
-    finally:
-        files.close()
 
 
 class _Derivation:
@@ -82,11 +89,11 @@ class _Derivation:
         self._found, self._directory, self._log = found, directory, log
         self._settings, self._progress, self._owns_log = settings, progress, owns_log
 
-    def facts(self, files: QueueBytes) -> Facts:
+    def facts(self, files: Files) -> Facts:
         """Return what follows from the log.
 
         Args:
-            files: of the queues.
+            files: of the queues, by their kind.
         """
         found, point = self._found, self._found.point
         lacks_files = found.is_clean and self._lacks_files(files)
@@ -94,18 +101,27 @@ class _Derivation:
         start = min(self._start(files), index.start.first)
         walked = self._walk().to_first_fault(start)
         kept = point.position if point else start
-        judged = QueueRecovery(files, self._log, start, kept).kept(found.queues, walked.firsts)
+        judged = self._judge(files, start, kept).kept(found.queues, walked.firsts)
         lacks_ends = point is not None and judged.ends < point.queue_ends
         is_distrusted = found.checkpoint.distrusts_queues
         is_broken = is_distrusted or lacks_files or judged.is_broken or lacks_ends
         if is_broken:
             walked = self._walk().across_faults(walked.end, walked.fault)
             queues = tuple(queue.files for queue in judged.queues)
-            judge = QueueRecovery(files, self._log, self._log.min_offset)
-            judged = judge.kept(queues, walked.firsts)
-        return Facts(start, walked, index, judged, is_broken, frozenset(files.odd))
+            judged = self._judge(files, self._log.min_offset).kept(queues, walked.firsts)
+        odd = frozenset(path for each in files.values() for path in each.odd)
+        return Facts(start, walked, index, judged, is_broken, odd)
 
-    def _lacks_files(self, files: QueueBytes) -> bool:
+    def _judge(self, files: Files, start: int, kept: int | None = None) -> Judges:
+        return Judges(
+            {
+                SIMPLE: QueueRecovery(files[SIMPLE], self._log, start, kept),
+                BATCH: BatchQueueRecovery(files[BATCH], self._log, start, kept),
+            },
+            self._found.batch_topics,
+        )
+
+    def _lacks_files(self, files: Files) -> bool:
         """Say whether queues of a store that stopped cleanly have less than at the checkpoint.
 
         After a crash, retention may have removed their first files since. Files whose removal is
@@ -116,9 +132,9 @@ class _Derivation:
             return False
         if sum(queue.first for queue in queues) > point.queue_starts:
             return True
-        return sum(files.written_end(queue) for queue in queues) < point.queue_ends
+        return sum(files[queue.kind].written_end(queue) for queue in queues) < point.queue_ends
 
-    def _start(self, files: QueueBytes) -> int:
+    def _start(self, files: Files) -> int:
         """Return where a record starts before which everything is in the queues."""
         found = self._found
         if found.point is not None:
@@ -126,8 +142,8 @@ class _Derivation:
         if not found.is_clean:
             return recovery_start(self._log, found.checkpoint.fields, found.dialect)
         # The greatest physical offset that the last entry of a queue rightly names.
-        judge = QueueRecovery(files, self._log, self._log.limit)
-        offsets = (judge.last_offset(judge.mend(queue)[0]) for queue in found.queues)
+        judges = self._judge(files, self._log.limit)
+        offsets = (judges.last_offset(queue) for queue in found.queues)
         newest = max((offset for offset in offsets if offset is not None), default=None)
         return last_written_start(self._log) if newest is None else newest
 
@@ -148,7 +164,7 @@ class _Derivation:
             rule=self._rule(),
             is_arriving=not self._owns_log,
         )
-        return LogWalk(self._log, steps, found.left_out, self._progress)
+        return LogWalk(self._log, steps, self._progress)
 
     def _rule(self) -> RecordRule | None:
         """Return what is asked of records beyond RocketMQ's check."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from mqlake.formats.checkpoint import Checksummed, ResumePoint
-from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.file_name import parse_index_name, parse_segment_name
 from mqlake.storage.protocol import Directory
@@ -16,13 +15,12 @@ from mqlake.store.index import index_files
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log.scan import head_at
 from mqlake.store.log.segments import CommitLog
-from mqlake.store.queues.queue_files import DIRECTORY, queue_ids, topic_names
+from mqlake.store.queues.queue_files import queue_ids, topic_names
+from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind, batch_topics
 from mqlake.store.recovery.abort_mark import was_left_open
 from mqlake.store.recovery.checkpoint_file import FoundCheckpoint, find_checkpoint
 from mqlake.store.recovery.queue_bytes import FoundQueue
 from mqlake.store.settings import StoreSettings
-
-_OTHER_QUEUES = "batchconsumequeue"
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,9 @@ class Found:
             ends at the resume point.
         dialect: whose index rules hold.
         queues: the queues that have a directory.
-        queue_file_size: bytes of each queue file.
+        queue_file_sizes: bytes of each queue file, for each kind of queue.
         index_names: the names of the index files, ascending.
-        left_out: topics whose queues are of another kind, and not written here.
+        batch_topics: the topics with batch consume queues.
     """
 
     is_clean: bool
@@ -50,9 +48,9 @@ class Found:
     is_log_lost: bool
     dialect: Dialect
     queues: tuple[FoundQueue, ...]
-    queue_file_size: int
+    queue_file_sizes: Mapping[QueueKind, int]
     index_names: tuple[str, ...]
-    left_out: frozenset[str]
+    batch_topics: frozenset[str]
 
     @property
     def crosses_gaps(self) -> bool:
@@ -83,7 +81,15 @@ def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_
         point = point if is_log_lost else None
     # Without a point it is not the log that was open here.
     checksummed = checkpoint.checksummed if owns_log and point is not None else None
-    size = _queue_file_size(directory, settings.mapped_file_size_consume_queue)
+    wanted = {
+        SIMPLE: settings.mapped_file_size_consume_queue,
+        BATCH: settings.mapper_file_size_batch_consume_queue,
+    }
+    sizes = {
+        kind: kind.file_size(_queue_file_size(directory, kind, size))
+        for kind, size in wanted.items()
+    }
+    topics = batch_topics(directory)
     names = directory.names(index_files.DIRECTORY)
     return Found(
         is_clean,
@@ -92,10 +98,10 @@ def find(directory: Directory, log: CommitLog, settings: StoreSettings, *, owns_
         checksummed,
         is_log_lost,
         _dialect(directory, log, checkpoint, point, settings),
-        tuple(_queues(directory)),
-        max(1, -(-size // ENTRY_SIZE)) * ENTRY_SIZE,
+        tuple(_queues(directory, topics)),
+        sizes,
         tuple(name for name in names if parse_index_name(name) is not None),
-        frozenset(directory.names(_OTHER_QUEUES)),
+        topics,
     )
 
 
@@ -122,24 +128,28 @@ def _dialect(
     return settings.index_dialect if found.is_assumed else found.dialect
 
 
-def _queues(directory: Directory) -> Iterator[FoundQueue]:
-    for topic in topic_names(directory):
-        for queue_id in queue_ids(directory, topic):
-            names = directory.names(f"{DIRECTORY}/{topic}/{queue_id}")
-            bases = (parse_segment_name(name) for name in names)
-            yield FoundQueue(topic, queue_id, tuple(base for base in bases if base is not None))
+def _queues(directory: Directory, batch_topics: Collection[str]) -> Iterator[FoundQueue]:
+    for kind in (SIMPLE, BATCH):
+        for topic in topic_names(directory, kind):
+            if kind is SIMPLE and topic in batch_topics:
+                continue  # left alone, as whatever the topic was before it had batches
+            for queue_id in queue_ids(directory, topic, kind):
+                names = directory.names(f"{kind.directory}/{topic}/{queue_id}")
+                found = (parse_segment_name(name) for name in names)
+                bases = tuple(base for base in found if base is not None)
+                yield FoundQueue(topic, queue_id, bases, kind)
 
 
-def _queue_file_size(directory: Directory, wanted: int) -> int:
+def _queue_file_size(directory: Directory, kind: QueueKind, wanted: int) -> int:
     """Return the bytes that most queue files have; `wanted` if one has those, or none tells."""
     sizes: Counter[int] = Counter()
-    for topic in topic_names(directory):
-        for queue_id in queue_ids(directory, topic):
-            path = f"{DIRECTORY}/{topic}/{queue_id}"
+    for topic in topic_names(directory, kind):
+        for queue_id in queue_ids(directory, topic, kind):
+            path = f"{kind.directory}/{topic}/{queue_id}"
             for name in directory.names(path)[:1]:
                 size = directory.size(f"{path}/{name}")
                 if size == wanted:
                     return wanted
-                if size >= ENTRY_SIZE and size % ENTRY_SIZE == 0:
+                if size >= kind.entry_size and size % kind.entry_size == 0:
                     sizes[size] += 1
     return max(sizes, key=lambda size: (sizes[size], size)) if sizes else wanted

@@ -92,7 +92,6 @@ class LogWalk:
 
     Args:
         steps: reads the log.
-        left_out: topics whose queues are not written.
         progress: told now and then how far it is.
     """
 
@@ -100,10 +99,9 @@ class LogWalk:
         self,
         log: CommitLog,
         steps: LogSteps,
-        left_out: frozenset[str],
         progress: Progress | None = None,
     ) -> None:
-        self._log, self._steps, self._left_out, self._progress = log, steps, left_out, progress
+        self._log, self._steps, self._progress = log, steps, progress
         self._firsts: dict[Queue, int] = {}
         self._room = _MOST_KEPT
         # By the queue's number in the table of `steps`.
@@ -195,8 +193,7 @@ class LogWalk:
         offsets = records["queue_offset"][rows[firsts]]
         for number, offset in zip(found.tolist(), offsets.tolist(), strict=True):
             topic, queue_id = table[number]
-            if (name := topic.decode()) not in self._left_out:
-                self._firsts[name, queue_id] = offset
+            self._firsts[topic.decode(), queue_id] = offset
 
 
 def _words(records: RecordColumns) -> Longs:

@@ -9,6 +9,7 @@ from mqlake.formats.record import Fault
 from mqlake.store.recovery.derive import Facts
 from mqlake.store.recovery.find import Found
 from mqlake.store.recovery.log_walk import Stretch
+from mqlake.store.recovery.queue_bytes import FoundQueue
 from mqlake.store.recovery.recovery_index import KeptIndex
 from mqlake.store.recovery.recovery_queues import KeptQueue
 from mqlake.store.settings import StoreSettings
@@ -22,7 +23,7 @@ class Plan:
         distrusts_queues: the checkpoint must first say that no queue is to be believed.
         index: what of the index stays; the files in `removed` go.
         queues: what of each queue stays; all other files of theirs go.
-        removed: bases of the files of queues that go, by the queue's topic and id.
+        removed: bases of the files of queues that go.
         odd_files: paths of queue files that get the size of the others.
         dispatch: the stretches of the log whose records get their entries.
         end: physical offset at which the log is cut; what is good behind it is kept aside.
@@ -34,7 +35,7 @@ class Plan:
     distrusts_queues: bool
     index: KeptIndex
     queues: tuple[KeptQueue, ...]
-    removed: dict[tuple[str, int], tuple[int, ...]]
+    removed: dict[FoundQueue, tuple[int, ...]]
     odd_files: frozenset[str]
     dispatch: tuple[Stretch, ...]
     end: int
@@ -51,8 +52,10 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
     """
     stays = {(files.topic, files.queue_id): set(files.bases) for files, *_ in facts.queues.queues}
     removed = {
-        (topic, queue_id): tuple(base for base in bases if base not in stays[topic, queue_id])
-        for topic, queue_id, bases in found.queues
+        queue._replace(bases=()): tuple(
+            base for base in queue.bases if base not in stays[queue.topic, queue.queue_id]
+        )
+        for queue in found.queues
     }
     end = facts.walked.end
     has_checksums = owns_log and settings.enabled_append_prop_crc

@@ -6,11 +6,11 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from mqlake.errors import StoreError
-from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, QueueEntry
+from mqlake.formats.consume_queue import ENTRY, QueueEntry
 from mqlake.formats.file_name import segment_name
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.log.file_end import end_of_data
-from mqlake.store.queues.queue_files import DIRECTORY
+from mqlake.store.queues.queue_kind import SIMPLE, QueueKind
 
 _MOST_OPEN = 8
 
@@ -20,21 +20,23 @@ class FoundQueue(NamedTuple):
 
     Attributes:
         bases: the place of each file's first byte among all of the queue, ascending.
+        kind: of a batch consume queue, what is called a queue offset here is the number of a unit.
     """
 
     topic: str
     queue_id: int
     bases: tuple[int, ...] = ()
+    kind: QueueKind = SIMPLE
 
     @property
     def path(self) -> str:
         """The directory of its files."""
-        return f"{DIRECTORY}/{self.topic}/{self.queue_id}"
+        return f"{self.kind.directory}/{self.topic}/{self.queue_id}"
 
     @property
     def first(self) -> int:
         """The queue offset of the first place in its files; 0 without files."""
-        return self.bases[0] // ENTRY_SIZE if self.bases else 0
+        return self.bases[0] // self.kind.entry_size if self.bases else 0
 
 
 class QueueBytes:
@@ -42,13 +44,15 @@ class QueueBytes:
 
     Args:
         file_size: bytes of each file.
+        kind: of the queues.
 
     Attributes:
         odd: paths of files that were read and have another size.
     """
 
-    def __init__(self, directory: Directory, file_size: int) -> None:
-        self.file_size = file_size
+    def __init__(self, directory: Directory, file_size: int, kind: QueueKind = SIMPLE) -> None:
+        self.file_size, self.kind = file_size, kind
+        self.entry_size = kind.entry_size
         self.odd: set[str] = set()
         self._directory = directory
         self._open: OrderedDict[str, ReadableFile] = OrderedDict()
@@ -60,23 +64,31 @@ class QueueBytes:
         Raises:
             StoreError: the file that has it cannot be read.
         """
-        at = queue_offset * ENTRY_SIZE
+        at = queue_offset * self.entry_size
         if queue_offset < 0 or at - at % self.file_size not in queue.bases:
             return None
-        return QueueEntry(*ENTRY.unpack(self._read(queue, at, at + ENTRY_SIZE)))
+        return QueueEntry(*ENTRY.unpack_from(self._read(queue, at, at + self.entry_size)))
 
     def entries(self, queue: FoundQueue, start: int, stop: int) -> list[QueueEntry]:
-        """Return what is at the places of queue offsets, all of which files have.
+        """Return what is at the places of a simple queue's offsets, all of which files have.
+
+        Raises:
+            StoreError: as `read`.
+        """
+        return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(self.read(queue, start, stop))]
+
+    def read(self, queue: FoundQueue, start: int, stop: int) -> bytes:
+        """Return the bytes of the places of queue offsets, all of which files have.
 
         Raises:
             StoreError: a file is missing, or cannot be read.
         """
-        data, at, end = b"", start * ENTRY_SIZE, stop * ENTRY_SIZE
+        data, at, end = b"", start * self.entry_size, stop * self.entry_size
         while at < end:
             file_end = min(end, at - at % self.file_size + self.file_size)
             data += self._read(queue, at, file_end)
             at = file_end
-        return [QueueEntry(*entry) for entry in ENTRY.iter_unpack(data)]
+        return data
 
     def written_end(self, queue: FoundQueue) -> int:
         """Return the queue offset behind the last place that is not all zero.
@@ -94,7 +106,7 @@ class QueueBytes:
         for base in reversed(queue.bases):
             file = self._file(queue, base)
             if end := end_of_data(file, 0, min(file.size, self.file_size)):
-                return (base - -end // ENTRY_SIZE * ENTRY_SIZE) // ENTRY_SIZE
+                return (base - -end // self.entry_size * self.entry_size) // self.entry_size
         return queue.first
 
     def _read(self, queue: FoundQueue, at: int, end: int) -> bytes:

@@ -6,13 +6,14 @@ Upstream: `ConsumeQueue.recover`, `truncateDirtyLogicFiles`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from mqlake.errors import StoreError
-from mqlake.formats.consume_queue import BLANK_ENTRY, ENTRY_SIZE, QueueEntry
+from mqlake.formats.consume_queue import BLANK_ENTRY, QueueEntry
 from mqlake.store.log.scan import Queue, head_of
 from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.queue_kind import BATCH, QueueKind
 from mqlake.store.recovery.queue_bytes import FoundQueue, QueueBytes
 
 LIGHT_PREFIX = "%LMQ%"  # RocketMQ: MixAll.LMQ_PREFIX; its entries point at records of other topics
@@ -77,7 +78,9 @@ class QueueRecovery:
             StoreError: a file cannot be read.
         """
         found = {(queue.topic, queue.queue_id): queue for queue in queues}
-        found.update((key, FoundQueue(*key)) for key in firsts if key not in found)
+        found.update(
+            (key, FoundQueue(*key, kind=self._files.kind)) for key in firsts if key not in found
+        )
         kept: list[KeptQueue] = []
         ends, is_broken = 0, False
         for key, queue in found.items():
@@ -88,7 +91,7 @@ class QueueRecovery:
                 ends += end
             else:
                 mended, end, lacks_entry = self._find_end_before(mended, first)
-                ends += first
+                ends += self._place(first, end)
                 lacks_file = lacks_file or lacks_entry
             is_broken = is_broken or lacks_file
             written = self._files.written_end(mended)
@@ -125,12 +128,14 @@ class QueueRecovery:
             gap: base of the file behind the gap.
         """
         before = max(base for base in queue.bases if base < gap)
-        entry = self._files.entry(queue, (before + self._files.file_size) // ENTRY_SIZE - 1)
+        entry = self._files.entry(
+            queue, (before + self._files.file_size) // self._files.entry_size - 1
+        )
         return entry is not None and entry.physical_offset >= self._log.min_offset
 
     def _is_kept(self, queue: FoundQueue, base: int) -> bool:
         """Say whether a file has entries that were on the disk when the checkpoint was written."""
-        places = range(base // ENTRY_SIZE, self._files.written_end(queue))
+        places = range(base // self._files.entry_size, self._files.written_end(queue))
         entries = (self._files.entry(queue, place) for place in places)
         first = next((one for one in entries if one and one.size > 0 and one != BLANK_ENTRY), None)
         return first is not None and first.physical_offset < self._kept
@@ -148,9 +153,18 @@ class QueueRecovery:
         # All of the log is dispatched: what is before is of no record that is still there.
         return queue._replace(bases=()), 0, False
 
+    def _place(self, first: int, end: int) -> int:
+        """Return where the entries of a queue end before its record of queue offset `first`.
+
+        Args:
+            end: where those end that stay.
+        """
+        del end
+        return first
+
     def _begins_at(self, queue: FoundQueue, first: int) -> bool:
         """Say whether all places of the queue before `first` are blank."""
-        if not queue.bases or first - queue.first > self._files.file_size // ENTRY_SIZE:
+        if not queue.bases or first - queue.first > self._files.file_size // self._files.entry_size:
             return False
         places = range(queue.first, first)
         return bool(places) and all(
@@ -198,3 +212,43 @@ class QueueRecovery:
         name = (queue.topic, queue.queue_id)
         head = head_of(self._log, self._start, name, queue_offset, offset)
         return head is not None and head.size == entry.size
+
+
+class Judges:
+    """Judge queues of all kinds.
+
+    Args:
+        by_kind: who judges the queues of a kind.
+        batch_topics: the topics with batch consume queues.
+    """
+
+    def __init__(
+        self, by_kind: Mapping[QueueKind, QueueRecovery], batch_topics: Collection[str]
+    ) -> None:
+        self._by_kind, self._batch_topics = by_kind, batch_topics
+
+    def kept(self, queues: Collection[FoundQueue], firsts: Mapping[Queue, int]) -> KeptQueues:
+        """Return what stays of queues: see `QueueRecovery.kept`."""
+        parts: list[KeptQueues] = []
+        for kind, judge in self._by_kind.items():
+            is_batch = kind is BATCH
+            its_firsts = {
+                key: first
+                for key, first in firsts.items()
+                if (key[0] in self._batch_topics) is is_batch
+            }
+            parts.append(judge.kept([each for each in queues if each.kind is kind], its_firsts))
+        return KeptQueues(
+            tuple(queue for part in parts for queue in part.queues),
+            sum(part.ends for part in parts),
+            any(part.is_broken for part in parts),
+        )
+
+    def last_offset(self, queue: FoundQueue) -> int | None:
+        """Return the physical offset that a queue's last entry names, None without one.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+        judge = self._by_kind[queue.kind]
+        return judge.last_offset(judge.mend(queue)[0])
