@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mqlake.spark.functions.register import register
 from tests import golden_kafka
 from tests.golden import store
 from tests.spark.files import digests
+from tests.spark.servers import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -154,3 +157,25 @@ def test_a_schema_taken_from_a_table_brings_no_options_to_another_path(
     other = store("rmq49-clean")
     frame = spark.read.format("rocketmq").schema(spark.table("a").schema).load(str(other.path))
     assert frame.count() == len(other.messages())
+
+
+def test_the_statements_of_the_page_work(spark: SparkSession, sql: Sql, tmp_path: Path) -> None:
+    register(spark)
+    golden = store("rmq5-clean").path
+    text = (ROOT / "docs" / "spark-sql.md").read_text()
+    spark.sql("SELECT 'a' AS id").createOrReplaceTempView("corrections")
+    statements = [
+        statement
+        for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+        for statement in block.split(";")
+        if statement.strip()
+    ]
+    places = {"/data/store": str(golden), "/data/new-store": str(tmp_path / "new")}
+    for statement in statements:
+        for old, new in places.items():
+            statement = statement.replace(f"{old}'", f"{new}'")
+        sql(statement.replace("'Orders')", "'TopicA')"))
+    assert sql("SELECT count(*) FROM orders") == [(messages_of("TopicA"),)]
+    assert sql(f"SELECT count(*) FROM orders WITH (path '{tmp_path / 'new'}')") == [(1,)]
+    assert len(statements) >= 5
+    spark.catalog.dropTempView("corrections")
