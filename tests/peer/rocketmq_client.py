@@ -91,6 +91,31 @@ class Clients:
         """
         return self._jvm.ask("events", names, "[]")["events"]
 
+    def send(self, names: str, topic: str, count: int) -> None:
+        """Send messages to a topic's four queues in turn."""
+        self._jvm.ask("send", names, json.dumps([[topic, str(count)]]))
+
+    def lag(self, names: str, topic: str, group: str, count: int) -> None:
+        """Send likewise, and commit offset 2 in each queue for a group."""
+        self._jvm.ask("lag", names, json.dumps([[topic, group, str(count)]]))
+
+    def die(self, names: str, topic: str, group: str) -> None:
+        """Send one message that becomes a dead letter of a group, and consume that."""
+        self._jvm.ask("die", names, json.dumps([[topic, group]]))
+
+    def exporter(self, names: str) -> dict[str, dict[str, Any]]:
+        """Return what rocketmq-exporter makes metrics of: values by metric and labels."""
+        return self._jvm.ask("exporter", names, "[]")
+
+    def dashboard(self, names: str, words: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return what the pages of RocketMQ Dashboard show: values by page and labels.
+
+        Args:
+            words: a topic, a group and a producers' group that are there, and a message's unique
+                key and key.
+        """
+        return self._jvm.ask("dashboard", names, json.dumps([list(words)]))
+
     def begin(self, names: str, topic: str, word: str) -> None:
         """Send ten messages that begin with a word."""
         self._jvm.ask("begin", names, json.dumps([[topic, word]]))

@@ -55,6 +55,20 @@ public final class Peer {
                 return MEMBERS.leave(lists[0][0]);
             case "events":
                 return MEMBERS.events();
+            case "send":
+                return Traffic.send(request[1], lists[0][0], Integer.parseInt(lists[0][1]));
+            case "lag":
+                return Traffic.lag(request[1], lists[0][0], lists[0][1], Integer.parseInt(lists[0][2]));
+            case "die":
+                return Traffic.die(request[1], lists[0][0], lists[0][1]);
+            case "exporter":
+                try (var exporter = new Exporter(request[1])) {
+                    return exporter.all();
+                }
+            case "dashboard":
+                try (var dashboard = new Dashboard(request[1], lists[0])) {
+                    return dashboard.all();
+                }
             case "features":
                 return new Features(request[1]).all(lists);
             case "examples":
