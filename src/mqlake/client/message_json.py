@@ -26,7 +26,7 @@ from mqlake.formats.properties import (
     WAIT,
 )
 
-_OTHERWISE = ADDED | {
+NOT_SENT_AGAIN = ADDED | {
     *(KEYS, TAGS, UNIQ_KEY, WAIT, SHARDING_KEY, PRIORITY),
     *(MSG_REGION, TRACE_ON, CLUSTER),
     *(DELAY_MS, DELIVER_MS, DELAY_SEC, "TIMER_DELAY_LEVEL", TRAN_MSG, PGROUP),
@@ -67,7 +67,9 @@ def message_from_json(line: bytes, topic: str) -> Message:
         body = _body(given)
     except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error) as error:
         raise FormatError(f"not a message: {error}") from None
-    properties = {name: value for name, value in given.properties.items() if name not in _OTHERWISE}
+    properties = {
+        name: value for name, value in given.properties.items() if name not in NOT_SENT_AGAIN
+    }
     return Message(
         topic=topic,
         body=body,

@@ -65,6 +65,11 @@ class RocketMQDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what writes a batch query."""
+        if is_live(self.options):
+            from mqlake.spark.live.sink_options import live_write_options
+            from mqlake.spark.live.writer import LiveBatchWriter
+
+            return LiveBatchWriter(live_write_options(self.options), schema, overwrite=overwrite)
         from mqlake.spark.sink.options import write_options
         from mqlake.spark.sink.writer import BatchWriter
 
@@ -72,6 +77,11 @@ class RocketMQDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return what writes a streaming query."""
+        if is_live(self.options):
+            from mqlake.spark.live.sink_options import live_write_options
+            from mqlake.spark.live.writer import LiveStreamWriter
+
+            return LiveStreamWriter(live_write_options(self.options), schema, overwrite=overwrite)
         from mqlake.spark.sink.options import write_options
         from mqlake.spark.sink.writer import StreamWriter
 

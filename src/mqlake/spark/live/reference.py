@@ -6,12 +6,16 @@ import sys
 from pathlib import Path
 
 from mqlake.spark.live.option_table import LIVE_OPTIONS
+from mqlake.spark.live.sink_options import LIVE_SINK_OPTIONS
 from mqlake.spark.options.reference import option_table, with_tables
 
 
 def tables() -> dict[str, str]:
     """Return the tables of the page, by their names."""
-    return {"options": option_table(LIVE_OPTIONS)}
+    return {
+        "options": option_table(LIVE_OPTIONS),
+        "sink options": option_table(LIVE_SINK_OPTIONS),
+    }
 
 
 if __name__ == "__main__":
