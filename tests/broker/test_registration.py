@@ -10,15 +10,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
 from mqlake.programs.ports import free_port
+from mqlake.protocol.bodies.register import RegisterBody, TopicConfigs, body_crc
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import request
-from mqlake.protocol.headers.namesrv import GetRouteInfoHeader, PutKVConfigHeader
+from mqlake.protocol.headers.namesrv import (
+    GetRouteInfoHeader,
+    PutKVConfigHeader,
+    RegisterBrokerHeader,
+)
 from mqlake.remoting.client import RemotingClient
 from mqlake.remoting.connection import Peer
 from tests.broker.running import PATIENCE, running, to
@@ -69,6 +75,30 @@ def test_what_a_producer_makes_is_told_at_once(tmp_path: Path) -> None:
             assert found is not None
             (queues,) = found.queue_datas
             assert (queues.broker_name, queues.read_queue_nums, queues.perm) == ("broker-a", 4, 6)
+
+    asyncio.run(run())
+
+
+def test_slaves_are_told_no_address_for_replication(tmp_path: Path) -> None:
+    """None at all: Java's slave takes an empty one for an address that it cannot read."""
+
+    async def run() -> None:
+        async with (
+            name_server() as address,
+            running(tmp_path, namesrvAddr=address) as broker,
+        ):
+            body = RegisterBody(TopicConfigs({}, DataVersion(1, 0, 1))).encode()
+            header = RegisterBrokerHeader(
+                broker_name="broker-a",
+                broker_addr="127.0.0.1:1",
+                cluster_name="DefaultCluster",
+                broker_id=1,
+                ha_server_addr="127.0.0.1:2",
+                body_crc32=body_crc(body),
+            )
+            asked = request(RequestCode.REGISTER_BROKER, header, body)
+            answer = await broker.client.call(address, asked, PATIENCE)
+            assert answer.fields == {"masterAddr": broker.address}
 
     asyncio.run(run())
 

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mqlake.broker.settings import BrokerSettings, make_broker_settings
+from mqlake.broker.settings import (
+    NOW,
+    RESTART,
+    WITHOUT_EFFECT,
+    BrokerSettings,
+    make_broker_settings,
+)
 from mqlake.errors import StoreError
 from mqlake.store.settings import FlushDiskType
 
@@ -38,6 +44,16 @@ def test_a_name_that_is_not_known_warns() -> None:
         assert (
             make_broker_settings({"brokerCluster": "x", "listenPort": "1234"}).listen_port == 1234
         )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", WITHOUT_EFFECT)
+def test_names_without_effect_are_accepted_in_silence(name: str) -> None:
+    assert make_broker_settings({name: "true"}) == make_broker_settings({})
+
+
+def test_a_name_is_a_setting_or_without_effect() -> None:
+    assert not WITHOUT_EFFECT.keys() & (NOW | RESTART)
 
 
 @pytest.mark.parametrize(

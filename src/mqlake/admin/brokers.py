@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from mqlake.admin.admin import Admin
@@ -12,7 +14,11 @@ from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
-from mqlake.protocol.headers.admin import BrokerConsumeStatsHeader
+from mqlake.protocol.headers.admin import (
+    BrokerConsumeStatsHeader,
+    ExportConfigsHeader,
+    TimerEngineHeader,
+)
 from mqlake.store.settings import parse_properties
 
 
@@ -114,6 +120,36 @@ async def clean_topics(admin: Admin, cluster: str | None, broker: str | None) ->
 async def delete_expired(admin: Admin, cluster: str | None, broker: str | None) -> list[Changed]:
     """Have expired files of the commit log removed, whatever the hour."""
     return await _tell(admin, RequestCode.DELETE_EXPIRED_COMMITLOG, cluster, broker)
+
+
+async def switch_timer_engine(
+    admin: Admin, engine: str, cluster: str | None, broker: str | None
+) -> list[Changed]:
+    """Switch to another engine for messages that ask for a delivery time.
+
+    Args:
+        engine: "F" for files, "R" for RocksDB, which mqlake's broker does not have.
+    """
+    found = await admin.brokers(cluster, broker)
+    header = TimerEngineHeader(engine=engine)
+    for each in found:
+        await admin.ask(each.address, RequestCode.SWITCH_TIMER_ENGINE, header)
+    return [Changed(each.name, each.address) for each in found]
+
+
+async def export_configs(
+    admin: Admin, kinds: Sequence[str], cluster: str | None, broker: str | None
+) -> list[Changed]:
+    """Have brokers write those of their tables that are in RocksDB as JSON files.
+
+    Args:
+        kinds: topics, subscriptionGroups, consumerOffsets.
+    """
+    found = await admin.brokers(cluster, broker)
+    header = ExportConfigsHeader(config_type=";".join(kinds))
+    for each in found:
+        await admin.ask(each.address, RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, header)
+    return [Changed(each.name, each.address) for each in found]
 
 
 async def consume_stats(admin: Admin, broker: str) -> list[GroupQueueProgress]:

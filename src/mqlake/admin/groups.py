@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,16 +16,17 @@ from mqlake.protocol.bodies.connections import (
     ProducerConnections,
     ProducerTable,
 )
-from mqlake.protocol.bodies.groups import encode_group
+from mqlake.protocol.bodies.groups import GroupForbidden, GroupNames, encode_group
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.stats import ConsumeStats, OffsetWrapper
-from mqlake.protocol.body import decode_answer
+from mqlake.protocol.body import decode_answer, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import (
     ConsumerConnectionsHeader,
     ConsumeStatsHeader,
     DeleteGroupHeader,
+    GroupForbiddenHeader,
     GroupNameHeader,
     ProducerConnectionsHeader,
 )
@@ -261,6 +263,43 @@ async def delete(
         await admin.ask(found.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
         changed.append(Changed(found.name, found.address))
     return changed
+
+
+async def delete_many(
+    admin: Admin,
+    groups: Sequence[str],
+    cluster: str | None,
+    broker: str | None,
+    *,
+    clean_offset: bool,
+) -> list[Changed]:
+    """Remove groups from one broker, or from all of a cluster, with one request to each.
+
+    RocketMQ's brokers accept it from 5.5.1 on.
+
+    Args:
+        clean_offset: and where they stand.
+    """
+    body = encode_body(GroupNames(list(groups), clean_offset))
+    changed: list[Changed] = []
+    for found in await admin.brokers(cluster, broker):
+        await admin.ask(found.address, RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST, body=body)
+        changed.append(Changed(found.name, found.address))
+    return changed
+
+
+async def may_pull(
+    admin: Admin, group: str, topic: str, broker: str, *, allow: bool | None = None
+) -> bool:
+    """Return whether a group may pull a topic from a broker.
+
+    Args:
+        allow: whether it may from now on; None to change nothing.
+    """
+    header = GroupForbiddenHeader(group=group, topic=topic, readable=allow)
+    address = (await admin.broker(broker)).address
+    answer = await admin.ask(address, RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, header)
+    return decode_answer(GroupForbidden, answer.body).readable
 
 
 async def config(admin: Admin, group: str) -> dict[str, dict[str, Any]]:

@@ -20,6 +20,7 @@ from mqlake.protocol.headers.offsets import OffsetHeader, SearchOffsetHeader
 from mqlake.protocol.headers.pull import HAS_SUBSCRIPTION, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.query import QueryMessageHeader, ViewMessageHeader
 from mqlake.protocol.headers.send import SendMessageHeaderV2, SendMessageResponseHeader
+from mqlake.protocol.headers.transactions import ResumeCheckHeader
 from mqlake.remoting.errors import ConnectionFailedError
 from mqlake.storage.clock import SystemClock
 
@@ -40,6 +41,21 @@ async def by_id(admin: Admin, message_id: str) -> Record:
     host, offset = decode_message_id(message_id)
     answer = await admin.ask(host, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageHeader(offset=offset))
     return record.decode(answer.body)
+
+
+async def resume_check(admin: Admin, message_id: str) -> None:
+    """Have a half message that its producer never answered for checked again.
+
+    Args:
+        message_id: the offset message id, of `TRANS_CHECK_MAX_TIME_TOPIC`; it names the broker.
+
+    Raises:
+        FormatError: this is no such id.
+        RemotingError: there is no such half message.
+    """
+    host, _ = decode_message_id(message_id)
+    header = ResumeCheckHeader(msg_id=message_id)
+    await admin.ask(host, RequestCode.RESUME_CHECK_HALF_MESSAGE, header)
 
 
 async def by_any_id(admin: Admin, topic: str | None, message_id: str) -> list[Record]:

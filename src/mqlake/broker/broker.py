@@ -15,6 +15,7 @@ from typing import Protocol, Self
 
 from mqlake.broker.admin.families import ADMIN
 from mqlake.broker.clients.requests import ClientRequests
+from mqlake.broker.lite.refusals import LiteTopics
 from mqlake.broker.locks.requests import LockRequests
 from mqlake.broker.offsets.requests import OffsetRequests
 from mqlake.broker.parts import Parts
@@ -28,6 +29,7 @@ from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
 from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
+from mqlake.broker.transactions.resume import ResumeChecks
 from mqlake.errors import StoreError
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.limits import Limits
@@ -62,9 +64,11 @@ FAMILIES: tuple[type[Family], ...] = (
     PullRequests,
     QueryRequests,
     EndTransactions,
+    ResumeChecks,
     Recalls,
     Replies,
     PopConsumption,
+    LiteTopics,
     *ADMIN,
 )
 """Every family that a broker has, in the order in which they are made."""

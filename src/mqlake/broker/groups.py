@@ -106,6 +106,11 @@ class Groups:
         """Set what a group may not do with a topic."""
         self._table.forbid(name, topic, bits)
 
+    @property
+    def forbidden_count(self) -> int:
+        """For how many topics of groups something is forbidden."""
+        return self._table.forbidden_count
+
     def put(self, group: SubscriptionGroup) -> None:
         """Make or change a group."""
         self._table.put(group)

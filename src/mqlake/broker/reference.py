@@ -28,12 +28,17 @@ Made by `python -m mqlake.broker.reference > docs/broker-settings.md`; do not ed
 Names, meanings and defaults are RocketMQ's, except where something else is said.
 Times are milliseconds, sizes bytes, where nothing else is said.
 `mqlake broker` reads them from `-c FILE` and `--set NAME=VALUE`; `MessageStore.open` and
-`mqlake.testing.broker` take them as a mapping. A name that is not here warns, and has no effect.
+`mqlake.testing.broker` take them as a mapping. A name that is not here warns, and has no effect;
+some of RocketMQ's are [accepted without a warning](#without-effect).
 A value that is not allowed is an error, which names the setting: a broker does not start with it,
 and `updateBrokerConfig` changes nothing.
 
 `updateBrokerConfig` changes the settings that take effect "now" while the broker runs, and keeps
 them ([broker.md](broker.md), "Settings"). It refuses those that take effect at a "restart".
+"""
+
+_WITHOUT_EFFECT = """\
+These names of RocketMQ's are accepted, so that its property files load, and change nothing.
 """
 
 _LINE = "| --- | --- | --- | --- | --- |"
@@ -48,7 +53,18 @@ def page() -> str:
         for group, rows in _groups(kind).items():
             table = "\n".join(["| setting | default | allowed | takes effect | |", _LINE, *rows])
             parts.append(f"### {group}\n\n{table}\n")
+    parts.append(_without_effect())
     return "\n".join(parts)
+
+
+def _without_effect() -> str:
+    """Return the section of the names that are accepted and mean nothing."""
+    names: dict[str, list[str]] = {}
+    for name, reason in BrokerSettings.without_effect.items():
+        names.setdefault(reason, []).append(f"`{name}`")
+    rows = [f"| {', '.join(group)} | {reason} |" for reason, group in names.items()]
+    table = "\n".join(["| setting | why |", "| --- | --- |", *rows])
+    return f"## Without effect\n\n{_WITHOUT_EFFECT}\n{table}\n"
 
 
 def _groups(kind: type[StoreSettings]) -> dict[str, list[str]]:
@@ -60,6 +76,8 @@ def _groups(kind: type[StoreSettings]) -> dict[str, list[str]]:
     assert isinstance(definition, ast.ClassDef)
     groups: dict[str, list[str]] = {}
     for line, name, text in _fields(definition):
+        if name not in fields:
+            continue
         above = (_GROUP.fullmatch(lines[at]) for at in range(line - 1, -1, -1))
         group = next(match[1] for match in above if match)
         field = fields[name]

@@ -163,7 +163,8 @@ class Registration:
             broker_name=settings.broker_name,
             broker_addr=settings.broker_address,
             cluster_name=settings.broker_cluster_name,
-            ha_server_addr=settings.ha_address,
+            # Not None: Java's name server refuses that. A slave connects to no empty address.
+            ha_server_addr="",
             broker_id=settings.broker_id,
             enable_acting_master=False,
             body_crc32=body_crc(body),

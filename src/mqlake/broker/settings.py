@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -30,6 +30,7 @@ from mqlake.store.bounds import (
     PathOrEmpty,
     PathText,
     Pause,
+    Percent,
     Restart,
     Timeout,
     Within,
@@ -39,7 +40,6 @@ from mqlake.store.settings import StoreSettings, settings_of
 
 FAST_PORT_DISTANCE = 2
 """So far below `listenPort` lies the port for clients with `vipChannelEnabled`."""
-HA_PORT_DISTANCE = 1
 LAST_PORT = 0xFFFF
 _LEAST_MEMORY = 32 << 20
 """Bytes of connections: two frames may need that."""
@@ -47,7 +47,35 @@ _LEAST_MEMORY = 32 << 20
 _YEAR_2100 = 4_102_444_800_000
 QueueCount = Annotated[int, Within(1, 4096)]
 """Queues of a topic."""
-Percent = Annotated[int, Within(0, 100)]
+
+
+_IN_MEMORY = (
+    "What is popped is always kept in memory first, and its acknowledgements are joined there, for"
+    " `popCkStayBufferTime` at most. With 0 each pop writes its check point at once."
+)
+_BY_TIMER = "Check points are looked at when the timer delivers them, so nothing scans for them."
+_ROCKSDB = "There is no variant on RocksDB."
+
+WITHOUT_EFFECT = {
+    "enablePopBufferMerge": _IN_MEMORY,
+    "enablePopBatchAck": _IN_MEMORY,
+    "popCkStayBufferTimeOut": _IN_MEMORY,
+    "popCkMaxBufferSize": _IN_MEMORY,
+    "popCkOffsetMaxQueueSize": _IN_MEMORY,
+    "reviveInterval": _BY_TIMER,
+    "reviveMaxSlow": _BY_TIMER,
+    "reviveScanTime": _BY_TIMER,
+    "reviveAckWaitMs": _BY_TIMER,
+    "enableSkipLongAwaitingAck": _BY_TIMER,
+    "popConsumerFSServiceInit": _ROCKSDB,
+    "popConsumerKVServiceInit": _ROCKSDB,
+    "popConsumerKVServiceEnable": _ROCKSDB,
+    "popConsumerKVServiceLog": _ROCKSDB,
+    "retrieveMessageFromPopRetryTopicV1": (
+        "With `enableRetryTopicV2` each pop looks into the retry topics of both names."
+    ),
+}
+"""Names of RocketMQ's that are accepted, and why they mean nothing here."""
 
 
 class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
@@ -56,6 +84,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     Each field declares whether it may change in a running broker (`Now`, `Restart`). Times are
     milliseconds, sizes bytes, where nothing else is said.
     """
+
+    without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT
 
     # Who and where
     broker_cluster_name: Restart[Name] = "DefaultCluster"
@@ -215,16 +245,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     @property
     def broker_address(self) -> str:
         """Return where clients reach the broker: "address:port"."""
-        return self._at(self.listen_port)
-
-    @property
-    def ha_address(self) -> str:
-        """Return where a slave would reach the broker; nothing listens there."""
-        return self._at(self.listen_port + HA_PORT_DISTANCE)
-
-    def _at(self, port: int) -> str:
         address = self.broker_ip1
-        return f"{f'[{address}]' if ':' in address else address}:{port}"
+        return f"{f'[{address}]' if ':' in address else address}:{self.listen_port}"
 
     @property
     def listen_address(self) -> str:

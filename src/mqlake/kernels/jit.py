@@ -37,14 +37,24 @@ CACHE = cache_directory(
 """Directory of the machine code; None if nothing can be written."""
 
 
+_kernels: list[Any] = []
+
+
+def compiled_count() -> int:
+    """Return how often this process compiled a kernel instead of loading it from the cache."""
+    return sum(sum(each.stats.cache_misses.values()) for each in _kernels)
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile an entry point on its first call, or load it from the cache."""
     # Numba reads its setting here and only here. Ours must not move the caches of others.
     theirs, config.CACHE_DIR = config.CACHE_DIR, str(CACHE or "")
     try:
-        return njit(cache=CACHE is not None, **_OPTIONS)(function)
+        made = njit(cache=CACHE is not None, **_OPTIONS)(function)
     finally:
         config.CACHE_DIR = theirs
+    _kernels.append(made)
+    return made
 
 
 def inlined(function: Callable[..., Any]) -> Any:

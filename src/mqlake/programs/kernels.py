@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqlake.dispatch import warm_up
+from mqlake.dispatch.kernel import is_compiled
 
 _MAPS = Path("/proc/self/maps")
 _COMPILER = "libllvmlite"
 _CODE = "r-xp"
-_LONG = 3.0
-"""Seconds: loading takes less, compiling more."""
 
 _log = logging.getLogger(__name__)
 
@@ -28,14 +27,24 @@ def load_kernels() -> None:
     """
     begin = time.perf_counter()
     warm_up.load(export=False)
-    if (seconds := time.perf_counter() - begin) > _LONG:
-        _log.info("kernels compiled in %.0f s; the next start finds them", seconds)
+    if count := _compiled_count():
+        seconds = time.perf_counter() - begin
+        _log.info("%d kernels compiled in %.0f s; the next start loads them", count, seconds)
     if not _MAPS.exists():
         return
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     for begin, end in _code_of(_COMPILER):
         advise(begin, end - begin, mmap.MADV_DONTNEED)
+
+
+def _compiled_count() -> int:
+    """Return how many kernels were not in the cache; loading alone is not worth a line."""
+    if not is_compiled():
+        return 0
+    from mqlake.kernels import jit  # late: without compiled kernels Numba is not loaded
+
+    return jit.compiled_count() if jit.CACHE is not None else 0
 
 
 def _code_of(library: str) -> Iterator[tuple[int, int]]:

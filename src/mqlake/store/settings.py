@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -73,6 +73,9 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     Sizes are bytes, times milliseconds, where nothing else is said. Each field declares whether it
     may change in a running store (`Now`), or takes effect when the store is opened (`Restart`).
     """
+
+    without_effect: ClassVar[Mapping[str, str]] = {}
+    """Names that are accepted without a warning, and why they mean nothing."""
 
     # Files
     mapped_file_size_commit_log: Restart[FileSize] = 1 << 30
@@ -248,10 +251,12 @@ def _convert(kind: type[S], values: Mapping[str, object]) -> S:
     known: dict[str, Any] = {}
     names = _names(kind)
     attributes = {attribute: name for name, attribute in names.items()}
+    silent: Mapping[str, str] = getattr(kind, "without_effect", {})
     for name, value in values.items():
         encoded = attributes.get(name, name)
         if encoded not in names:
-            _warn(name, names)
+            if encoded not in silent:
+                _warn(name, names)
             continue
         known[encoded] = value.value if isinstance(value, Enum) else value
     for name, value in known.items():

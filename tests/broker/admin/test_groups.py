@@ -5,10 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from mqlake.formats.config.subscription_group import SubscriptionGroup
-from mqlake.protocol.bodies.groups import GroupConfigs
+from mqlake.formats.config.topics import PERM_READ
+from mqlake.protocol.bodies.groups import GroupConfigs, GroupNames
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
+from mqlake.protocol.headers.admin import (
+    DeleteGroupHeader,
+    GroupCountHeader,
+    GroupForbiddenHeader,
+    GroupNameHeader,
+)
 from tests.broker.admin.asking import done, refused
 from tests.broker.running import running
 
@@ -119,5 +125,75 @@ def test_attributes_of_a_group_are_changes(tmp_path: Path) -> None:
             assert "h" not in broker.parts.groups
             await done(broker, UPDATE, body=update(**{f"-{factor}": ""}))
             assert attributes() == {}
+
+    asyncio.run(check())
+
+
+def test_several_groups_are_deleted_at_once(tmp_path: Path) -> None:
+    async def check() -> None:
+        code = RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST
+        async with running(tmp_path) as broker:
+            names = ["g", "h", "i"]
+            groups = GroupConfigs([SubscriptionGroup(group_name=name) for name in names])
+            await done(broker, UPDATE_LIST, body=encode_body(groups))
+            offsets = broker.parts.store.core.config.consumer_offsets
+            for name in names:
+                offsets.commit(name, "T", 0, 5)
+            for bad in ([], ["g", " "]):
+                body = encode_body(GroupNames(bad))
+                await refused(broker, code, body=body, match="blank")
+            assert set(names) <= set(broker.parts.groups)
+            await done(broker, code, body=encode_body(GroupNames(["g", "g", "never"])))
+            await done(broker, code, body=encode_body(GroupNames(["h"], clean_offset=True)))
+            assert set(names) & set(broker.parts.groups) == {"i"}
+            assert [offsets.query(name, "T", 0) for name in names] == [5, None, 5]
+
+    asyncio.run(check())
+
+
+def kept_bits(path: Path) -> dict[str, dict[str, int]]:
+    data = next(path.rglob("config/subscriptionGroup.json")).read_bytes()
+    return decode_body(dict[str, Any], data)["forbiddenTable"]
+
+
+def test_a_group_may_be_forbidden_to_pull_a_topic(tmp_path: Path) -> None:
+    code = RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN
+
+    async def check() -> None:
+        async with running(tmp_path, maxAnswerEntries=1000) as broker:
+
+            async def ask(topic: str = "T", *, readable: bool | None = None) -> bool:
+                header = GroupForbiddenHeader(group="g", topic=topic, readable=readable)
+                answer = decode_body(dict[str, Any], (await done(broker, code, header)).body)
+                assert (answer["group"], answer["topic"]) == ("g", topic)
+                return answer["readable"]
+
+            assert await ask()
+            assert await ask(readable=True)
+            unknown = GroupForbiddenHeader(group="g", topic="T", readable=False)
+            assert (
+                await refused(broker, code, unknown, match="subscription group [g]")
+                == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+            )
+            await done(broker, UPDATE, body=encode_body(SubscriptionGroup(group_name="g")))
+            assert (
+                await refused(broker, code, unknown, match="topic[T] not exist")
+                == ResponseCode.TOPIC_NOT_EXIST
+            )
+            for number in range(1000):
+                broker.parts.topics.make(f"T{number}", 1)
+            broker.parts.topics.make("T", 1)
+            assert not await ask(readable=False)
+            assert not await ask("T0", readable=False)
+            assert (await ask(), await ask("T1")) == (False, True)
+            assert broker.parts.groups.forbidden("g", "T") == PERM_READ
+            assert kept_bits(tmp_path) == {"g": {"T": PERM_READ, "T0": PERM_READ}}
+            assert await ask(readable=True)
+            assert not await ask("T0"), "the others stay"
+            for number in range(1000):
+                broker.parts.groups.forbid("g", f"T{number}", PERM_READ)
+            assert await refused(broker, code, unknown, match="1000 topics are forbidden")
+            await done(broker, DELETE, DeleteGroupHeader(group_name="g"))
+            assert broker.parts.groups.forbidden_count == 0
 
     asyncio.run(check())

@@ -15,7 +15,13 @@ from mqlake.protocol.bodies.route import KVTable
 from mqlake.protocol.bodies.stats import BrokerStats, HaRuntimeInfo, QueueEntries
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
-from mqlake.protocol.headers.admin import QueryConsumeQueueHeader, ReadAheadHeader, StatsHeader
+from mqlake.protocol.headers.admin import (
+    ExportConfigsHeader,
+    QueryConsumeQueueHeader,
+    ReadAheadHeader,
+    StatsHeader,
+    TimerEngineHeader,
+)
 from mqlake.remoting.slices import run_at_once
 from mqlake.store.services import SetAside
 from tests.broker.admin.asking import done, refused, wanted
@@ -173,3 +179,39 @@ def test_thresholds_for_cold_data_are_kept(tmp_path: Path) -> None:
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable_size(size) == text
+
+
+@pytest.mark.parametrize("engine", ["F", "R", "x", None])
+def test_there_is_one_timer_engine(tmp_path: Path, engine: str | None) -> None:
+    async def check() -> None:
+        code, header = RequestCode.SWITCH_TIMER_ENGINE, TimerEngineHeader(engine=engine)
+        async with running(tmp_path) as broker:
+            if engine == "F":
+                assert (await done(broker, code, header)).remark == "switch timer engine success"
+                return
+            match = "no timer engine on RocksDB" if engine == "R" else "param error"
+            found = await refused(broker, code, header, match=match)
+            assert found == ResponseCode.INVALID_PARAMETER
+
+    asyncio.run(check())
+
+
+def test_a_broker_without_a_timer_switches_none(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path, timerWheelEnable=False) as broker:
+            code, header = RequestCode.SWITCH_TIMER_ENGINE, TimerEngineHeader(engine="F")
+            await refused(broker, code, header, match="timerWheelEnable is false")
+
+    asyncio.run(check())
+
+
+def test_tables_are_json_already(tmp_path: Path) -> None:
+    async def check() -> None:
+        code = RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON
+        async with running(tmp_path) as broker:
+            header = ExportConfigsHeader(config_type="topics; SubscriptionGroups;consumerOffsets;")
+            assert (await done(broker, code, header)).remark == "export done."
+            header = ExportConfigsHeader(config_type="topics;acl")
+            await refused(broker, code, header, match="Unknown config type: acl")
+
+    asyncio.run(check())

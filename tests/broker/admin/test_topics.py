@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mqlake.formats.config.topics import Topic
-from mqlake.protocol.bodies.groups import TopicConfigs
+from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
 from mqlake.protocol.bodies.route import TopicList
 from mqlake.protocol.bodies.stats import TopicStats
 from mqlake.protocol.body import decode_body, encode_body
@@ -141,6 +141,24 @@ def test_removing_a_topic_removes_its_pop_retry_topics(tmp_path: Path) -> None:
             broker.parts.store.core.config.consumer_offsets.commit("g", "Orders", 0, 1)
             await done(broker, DELETE, TopicNameHeader(topic="Orders"))
             assert "%RETRY%g_Orders" not in broker.parts.topics
+
+    asyncio.run(check())
+
+
+def test_several_topics_are_deleted_at_once(tmp_path: Path) -> None:
+    async def check() -> None:
+        code = RequestCode.DELETE_TOPIC_IN_BROKER_LIST
+        async with running(tmp_path) as broker:
+            for name in ("A", "B", "C", "%RETRY%g_A"):
+                broker.parts.topics.make(name, 1)
+            broker.parts.store.core.config.consumer_offsets.commit("g", "A", 0, 1)
+            await broker.send(to("A"))
+            for bad, match in (([], "blank"), (["A", " "], "blank"), (["A", "TBW102"], "system")):
+                await refused(broker, code, body=encode_body(TopicNames(bad)), match=match)
+            assert {"A", "B", "C"} <= set(broker.parts.topics)
+            await done(broker, code, body=encode_body(TopicNames(["A", "B", "A", "never"])))
+            assert kept(tmp_path) & {"A", "B", "C", "%RETRY%g_A"} == {"C"}
+            assert broker.records("A") == []
 
     asyncio.run(check())
 

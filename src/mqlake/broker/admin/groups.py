@@ -12,13 +12,25 @@ from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topics import PERM_READ
 from mqlake.protocol import naming
-from mqlake.protocol.bodies.groups import GroupConfigs, encode_group, join_groups
+from mqlake.protocol.bodies.groups import (
+    GroupConfigs,
+    GroupForbidden,
+    GroupNames,
+    encode_group,
+    join_groups,
+)
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.headers.admin import DeleteGroupHeader, GroupCountHeader, GroupNameHeader
+from mqlake.protocol.headers.admin import (
+    DeleteGroupHeader,
+    GroupCountHeader,
+    GroupForbiddenHeader,
+    GroupNameHeader,
+)
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
@@ -41,6 +53,13 @@ class GroupAdmin:
                 Permission.CREATE,
             ),
             Route(RequestCode.DELETE_SUBSCRIPTIONGROUP, self._delete, Permission.DELETE),
+            Route(RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST, self._delete_list, Permission.DELETE),
+            Route(
+                RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN,
+                self._forbid,
+                Permission.UPDATE,
+                GroupForbiddenHeader,
+            ),
             Route(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, self._get, Permission.READ),
             Route(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._get_all, Permission.LIST),
         )
@@ -107,13 +126,66 @@ class GroupAdmin:
 
     def _remove(self, request: Command) -> Job[Command]:
         header = request.header(DeleteGroupHeader)
-        offsets = self._parts.store.config.consumer_offsets
-        self._parts.groups.remove(header.group_name)
-        if header.clean_offset:
-            for topic in offsets.topics_of(header.group_name):
-                offsets.remove(header.group_name, topic)
-                yield
+        yield from self._remove_group(header.group_name, clean_offset=header.clean_offset)
         return response(request)
+
+    async def _delete_list(self, peer: Peer, request: Command) -> Answer:
+        slices, size = self._parts.slices, len(request.body)
+        return await self._once_kept(
+            slices.serve(peer, self._remove_all(request), size=size, is_kept=True)
+        )
+
+    def _remove_all(self, request: Command) -> Job[Command]:
+        names = admin_body(GroupNames, request, self._parts.settings)
+        if not names.group_name_list:
+            reason = "The specified group name list is blank."
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        if not all(name.strip() for name in names.group_name_list):
+            raise RemotingError(
+                ResponseCode.INVALID_PARAMETER, "The specified group name is blank."
+            )
+        for name in names.group_name_list:
+            yield from self._remove_group(name, clean_offset=names.clean_offset)
+            yield
+        return response(request)
+
+    def _remove_group(self, name: str, *, clean_offset: bool) -> Job[None]:
+        offsets = self._parts.store.config.consumer_offsets
+        self._parts.groups.remove(name)
+        if clean_offset:
+            for topic in offsets.topics_of(name):
+                offsets.remove(name, topic)
+                yield
+
+    async def _forbid(self, _peer: Peer, request: Command) -> Answer:
+        """Change, and answer, whether a group may pull a topic."""
+        header = request.header(GroupForbiddenHeader)
+        groups, name, topic = self._parts.groups, header.group, header.topic
+        bits = groups.forbidden(name, topic)
+        if header.readable is not None:
+            bits = bits & ~PERM_READ if header.readable else bits | PERM_READ
+            self._check_forbidden(name, topic, bits)
+            groups.forbid(name, topic, bits)
+        found = GroupForbidden(topic, name, not bits & PERM_READ)
+        return await self._once_kept(response(request, body=encode_body(found), remark=""))
+
+    def _check_forbidden(self, name: str, topic: str, bits: int) -> None:
+        """Refuse what would forbid something to a group, or of a topic, that does not exist."""
+        if not bits:
+            return
+        if name not in self._parts.groups:
+            reason = f"subscription group [{name}] does not exist"
+            raise RemotingError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, reason)
+        if topic not in self._parts.topics:
+            raise RemotingError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        most = self._parts.settings.max_answer_entries
+        if not self._parts.groups.forbidden(name, topic) and (
+            self._parts.groups.forbidden_count >= most
+        ):
+            reason = (
+                f"group[{name}]: {most} topics are forbidden to groups already (maxAnswerEntries)"
+            )
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         # Upstream creates the group here: clients behind RocketMQ's proxy ask for it first of all.

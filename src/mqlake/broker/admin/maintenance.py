@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from mqlake.broker.parts import Parts
 from mqlake.protocol.bodies.stats import HaRuntimeInfo
 from mqlake.protocol.body import encode_body
-from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.admin import ExportConfigsHeader, TimerEngineHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 
 _CHECK_OK = 0
+_EXPORTED = frozenset(("topics", "subscriptiongroups", "consumeroffsets"))
+_FILE_ENGINE, _ROCKSDB_ENGINE = "F", "R"
 
 
 class MaintenanceAdmin:
@@ -31,6 +35,8 @@ class MaintenanceAdmin:
             Route(RequestCode.GET_BROKER_HA_STATUS, self._ha_status, Permission.READ),
             Route(RequestCode.RESET_MASTER_FLUSH_OFFSET, self._done, Permission.UPDATE),
             Route(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, self._check_queues, Permission.READ),
+            Route(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, self._export, Permission.READ),
+            Route(RequestCode.SWITCH_TIMER_ENGINE, self._switch_timer, Permission.UPDATE),
         )
 
     def _clean(self, _peer: Peer, request: Command) -> Command:
@@ -60,6 +66,28 @@ class MaintenanceAdmin:
         """There is one kind of consume queue here, so there is nothing to compare."""
         body = {"checkStatus": _CHECK_OK, "checkResult": "no RocksDB consume queues in this store"}
         return response(request, body=encode_body(body))
+
+    def _export(self, _peer: Peer, request: Command) -> Command:
+        """Tables are JSON already, as with an upstream broker that has none in RocksDB."""
+        wanted = request.header(ExportConfigsHeader).config_type.split(";")
+        for name in filter(None, wanted):
+            if name.strip().lower() not in _EXPORTED:
+                reason = f"Unknown config type: {name}"
+                raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+        return response(request, remark="export done.")
+
+    def _switch_timer(self, _peer: Peer, request: Command) -> Command:
+        """There is one timer engine, that of files: to switch to it changes nothing."""
+        invalid = ResponseCode.INVALID_PARAMETER
+        if not self._parts.settings.timer_wheel_enable:
+            raise RemotingError(invalid, "broker timerWheelEnable is false")
+        engine = request.header(TimerEngineHeader).engine
+        if engine == _ROCKSDB_ENGINE:
+            reason = "this broker has no timer engine on RocksDB, only the one of files (F)"
+            raise RemotingError(invalid, reason)
+        if engine != _FILE_ENGINE:
+            raise RemotingError(invalid, "param error")
+        return response(request, remark="switch timer engine success")
 
     def _done(self, _peer: Peer, request: Command) -> Command:
         """A master's own offsets do not change (upstream: only a slave's do)."""

@@ -14,7 +14,7 @@ from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
 from mqlake.protocol import naming
 from mqlake.protocol.attributes import parse_changes
-from mqlake.protocol.bodies.groups import TopicConfigs
+from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
 from mqlake.protocol.bodies.route import TopicList
@@ -48,6 +48,7 @@ class TopicAdmin:
             Route(RequestCode.UPDATE_AND_CREATE_TOPIC, self._update, Permission.CREATE),
             Route(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self._update_list, Permission.CREATE),
             Route(RequestCode.DELETE_TOPIC_IN_BROKER, self._delete, Permission.DELETE),
+            Route(RequestCode.DELETE_TOPIC_IN_BROKER_LIST, self._delete_list, Permission.DELETE),
             Route(RequestCode.GET_TOPIC_CONFIG, self._get, Permission.READ),
             Route(RequestCode.GET_ALL_TOPIC_CONFIG, self._get_all, Permission.LIST),
             Route(RequestCode.GET_TOPIC_STATS_INFO, self._stats, Permission.READ),
@@ -127,9 +128,28 @@ class TopicAdmin:
 
     async def _delete(self, _peer: Peer, request: Command) -> Answer:
         name = request.header(TopicNameHeader).topic
+        self._check_removable(name)
+        await self._remove(name)
+        return await self._once_kept(response(request))
+
+    async def _delete_list(self, _peer: Peer, request: Command) -> Answer:
+        names = admin_body(TopicNames, request, self._parts.settings).topic_list
+        if not names:
+            reason = "The specified topic list is blank."
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+        for name in names:
+            self._check_removable(name)
+        for name in dict.fromkeys(names):
+            await self._remove(name)
+        return await self._once_kept(response(request))
+
+    def _check_removable(self, name: str) -> None:
         if not name.strip():
             raise RemotingError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
         self._refuse_system(name)
+
+    async def _remove(self, name: str) -> None:
+        """Remove a topic and, if the settings say so, the retry topics of what was popped of it."""
         names = [name]
         if self._parts.settings.clear_retry_topic_when_delete_topic:
             groups = self._parts.store.config.consumer_offsets.groups_of(name)
@@ -139,7 +159,6 @@ class TopicAdmin:
             with self._parts.topics.deleting(each):
                 self._parts.topics.remove(each)
                 await self._parts.store.remove_topic(each)
-        return await self._once_kept(response(request))
 
     def _get(self, _peer: Peer, request: Command) -> Command:
         return response(request, body=encode_body(self._topic(request)))

@@ -10,6 +10,7 @@ from mqlake.broker.pop.assignment import AssignmentRequests
 from mqlake.broker.pop.in_flight import InFlight
 from mqlake.broker.pop.notifications import Notifications
 from mqlake.broker.pop.ordered import Ordered
+from mqlake.broker.pop.peeking import Peeking
 from mqlake.broker.pop.reading import Reading
 from mqlake.broker.pop.requests import PopRequests
 from mqlake.broker.pop.revival import Revival
@@ -39,6 +40,7 @@ class PopConsumption:
         self._notifications = Notifications(
             parts, reading, ordered, waiting, rounds, self._requests.check_topic
         )
+        self._peeking = Peeking(parts, reading, rounds, self._requests.check_topic)
         self._acknowledging = Acknowledging(
             parts, self._in_flight, self._revive_topic, ordered, waiting
         )
@@ -52,6 +54,7 @@ class PopConsumption:
         """Return what serves each request code."""
         return (
             Route(RequestCode.POP_MESSAGE, self._requests.pop, Permission.SUBSCRIBE),
+            Route(RequestCode.PEEK_MESSAGE, self._peeking.peek, Permission.SUBSCRIBE),
             Route(RequestCode.NOTIFICATION, self._notifications.notify, Permission.SUBSCRIBE),
             Route(RequestCode.POLLING_INFO, self._notifications.polling_info, Permission.READ),
             Route(RequestCode.ACK_MESSAGE, self._acknowledging.acknowledge, Permission.SUBSCRIBE),

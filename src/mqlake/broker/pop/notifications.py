@@ -5,7 +5,7 @@ Upstream: `NotificationProcessor`, `PollingInfoProcessor`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from mqlake.broker.parts import Parts
 from mqlake.broker.pop.in_flight import QueueKey
 from mqlake.broker.pop.ordered import Ordered, check_attempt_id
 from mqlake.broker.pop.reading import Reading
+from mqlake.broker.pop.requests import CheckTopic
 from mqlake.broker.pop.rounds import Round, Rounds
 from mqlake.broker.pop.waiting import Waiting
 from mqlake.formats.config.topics import Topic
@@ -27,9 +28,6 @@ from mqlake.protocol.headers.pop import (
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer
 from mqlake.remoting.slices import Job, run_at_once
-
-CheckTopic = Callable[[str, str, int, Peer], Topic]
-"""Returns the topic of that name if a group may pop one of its queues; raises RemotingError."""
 
 
 class Notifications:
@@ -86,7 +84,7 @@ class Notifications:
         for name, queue_id in round_.queues():
             key = QueueKey(name, header.consumer_group, queue_id)
             is_blocked = header.order and self._ordered.is_blocked(key, header.attempt_id)
-            if not is_blocked and self._reading.rest(key):
+            if not is_blocked and self._reading.unread(key)[1]:
                 return True
             yield
         return False

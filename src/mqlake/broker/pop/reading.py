@@ -133,12 +133,12 @@ class Reading:
         is_done = self._keep(wanted, key, offset, result, taken) or following <= offset
         return following, is_done
 
-    def rest(self, key: QueueKey) -> int:
-        """Return how many messages of a queue a group has not popped."""
+    def unread(self, key: QueueKey) -> tuple[int, int]:
+        """Return where a group goes on in a queue, and how many messages are there."""
         low, high = self._store.reads.queue(key.topic, key.queue_id)
         known = self._offsets.query(key.group, key.topic, key.queue_id)
         offset = max(low if known is None else known, self._in_flight.next_offset(key) or 0)
-        return max(0, high - offset)
+        return offset, max(0, high - offset)
 
     # Where to begin
 

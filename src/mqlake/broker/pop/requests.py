@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -31,6 +31,20 @@ _LATE = 500
 
 _INVALID = ResponseCode.INVALID_PARAMETER
 _FORBIDDEN = ResponseCode.NO_PERMISSION
+
+
+CheckTopic = Callable[[str, str, int, Peer], Topic]
+"""Returns the topic of that name if a group may pop one of its queues; raises RemotingError."""
+
+
+def check_count(messages: int, who: str) -> None:
+    """Refuse a request that asks for more messages than one answer has.
+
+    Raises:
+        RemotingError: it does.
+    """
+    if messages > _MOST_MESSAGES:
+        raise RemotingError(_INVALID, f"{who}'s num is greater than {_MOST_MESSAGES}")
 
 
 class PopRequests:
@@ -155,8 +169,7 @@ class PopRequests:
         who = f"the broker[{settings.broker_ip1}] pop message"
         if not settings.broker_permission & PERM_READ:
             raise RemotingError(_FORBIDDEN, f"{who} is forbidden")
-        if header.max_msg_nums > _MOST_MESSAGES:
-            raise RemotingError(_INVALID, f"{who}'s num is greater than {_MOST_MESSAGES}")
+        check_count(header.max_msg_nums, who)
         check_attempt_id(header.attempt_id)
         if not settings.timer_wheel_enable:
             reason = f"{who} is forbidden because timerWheelEnable is false"

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from mqlake.broker.lite.refusals import LITE_TOPIC_NAME, refuse_message
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
 from mqlake.broker.send.checks import MULTI_TAG, Header, SendChecks
@@ -134,9 +135,7 @@ class SendMessages:
             if name != header.topic:
                 queue_id = any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
-        if PRIORITY_NAME in properties:
-            _require_queue(topic)
-            properties, queue_id = placed(properties, queue_id, topic.write_queue_nums)
+        properties, queue_id = _placed(topic, properties, queue_id)
         if len(properties) > sizes.properties or body_size > sizes.body:
             properties = sizes.check(properties, body_size)
         message = Message(
@@ -266,6 +265,16 @@ class SendMessages:
         due, topic = int(pairs[TIMER_OUT_MS]) + 1, pairs[REAL_TOPIC]
         broker_name = self._parts.settings.broker_name
         return RecallHandle(topic, broker_name, due, pairs.get(UNIQ_KEY, "")).text
+
+
+def _placed(topic: Topic, properties: bytes, queue_id: int) -> tuple[bytes, int]:
+    """Return the properties and the queue of a message whose properties may choose a queue."""
+    if LITE_TOPIC_NAME in properties:
+        refuse_message(properties)
+    if PRIORITY_NAME in properties:
+        _require_queue(topic)
+        return placed(properties, queue_id, topic.write_queue_nums)
+    return properties, queue_id
 
 
 def _writable_queue(topic: Topic) -> int:

@@ -29,6 +29,31 @@ class TopicConfigs(msgspec.Struct, rename="camel"):
     topic_config_list: list[Topic] = []
 
 
+class TopicNames(msgspec.Struct, rename="camel"):
+    """The body of DELETE_TOPIC_IN_BROKER_LIST."""
+
+    topic_list: list[str] = []
+
+
+class GroupNames(msgspec.Struct, rename="camel"):
+    """The body of DELETE_SUBSCRIPTION_GROUP_LIST.
+
+    Attributes:
+        clean_offset: forget where the groups stand, too.
+    """
+
+    group_name_list: list[str] = []
+    clean_offset: bool = False
+
+
+class GroupForbidden(msgspec.Struct, rename="camel"):
+    """The answer to UPDATE_AND_GET_GROUP_FORBIDDEN: whether a group may read a topic."""
+
+    topic: str
+    group: str
+    readable: bool
+
+
 def encode_group(group: SubscriptionGroup) -> bytes:
     """Return one group's settings."""
     return encode_body(_plain(group))

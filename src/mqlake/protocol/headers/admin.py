@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from mqlake.protocol.header import Header, Int32, Int64
 
 
@@ -58,6 +60,38 @@ class DeleteGroupHeader(Header):
 
     group_name: str
     clean_offset: bool = False
+
+
+class GroupForbiddenHeader(Header):
+    """UPDATE_AND_GET_GROUP_FORBIDDEN.
+
+    Attributes:
+        readable: whether the group may read the topic from now on; None to change nothing.
+    """
+
+    group: str
+    topic: str
+    readable: bool | None = None
+
+
+class ExportConfigsHeader(Header):
+    """EXPORT_ROCKSDB_CONFIG_TO_JSON.
+
+    Attributes:
+        config_type: which tables, parted by ";": topics, subscriptionGroups, consumerOffsets.
+    """
+
+    config_type: str
+
+
+class TimerEngineHeader(Header):
+    """SWITCH_TIMER_ENGINE.
+
+    Attributes:
+        engine: "F" for the timer's files, "R" for RocksDB.
+    """
+
+    engine: str | None = msgspec.field(default=None, name="E_T")
 
 
 class ConsumeStatsHeader(Header):

@@ -37,6 +37,15 @@ class PopHeader(Header):
     attempt_id: str | None = None
 
 
+class PeekHeader(Header):
+    """PEEK_MESSAGE: what a pop would return; `queue_id` is -1 for all queues."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    max_msg_nums: Int32
+
+
 class PopAnswerHeader(Header):
     """What was popped; `mqlake.protocol.receipts` has the texts.
 

@@ -48,3 +48,15 @@ class CheckTransactionHeader(Header):
     transaction_id: str | None = None
     offset_msg_id: str | None = None
     broker_name: str | None = msgspec.field(default=None, name="bname")
+
+
+class ResumeCheckHeader(Header):
+    """RESUME_CHECK_HALF_MESSAGE.
+
+    Attributes:
+        topic: not used.
+        msg_id: the offset message id of the half message.
+    """
+
+    topic: str | None = None
+    msg_id: str | None = None

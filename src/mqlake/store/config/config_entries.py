@@ -144,9 +144,27 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
 
     def forbid(self, group: str, topic: str, bits: int) -> None:
         """Set what a group may not do with a topic."""
-        if bits != self.forbidden(group, topic):
-            self._forbidden.setdefault(group, {})[topic] = bits
+        if bits == self.forbidden(group, topic):
+            return
+        topics = self._forbidden.setdefault(group, {})
+        if bits:
+            topics[topic] = bits
+        else:
+            topics.pop(topic, None)
+        if not topics:
+            del self._forbidden[group]
+        self._file.next_version()
+
+    @property
+    def forbidden_count(self) -> int:
+        """For how many topics of groups something is forbidden."""
+        return sum(map(len, self._forbidden.values()))
+
+    def remove(self, name: str) -> bool:
+        """Remove a group, and what it may not do; say whether there was one."""
+        if self._forbidden.pop(name, None) is not None:
             self._file.next_version()
+        return super().remove(name)
 
 
 def _merged(entry: msgspec.Struct, stored: Fields) -> Fields:

@@ -15,7 +15,7 @@ from mqlake.kernels.memory import load_u8
 PAIR_END = ord(properties.PROPERTY_SEPARATOR)
 _UNIQUE_KEY = text_bytes(f"{properties.UNIQ_KEY}{properties.NAME_VALUE_SEPARATOR}")
 # Names, or how they begin, of properties with which more is to be done than to store them.
-_DELAY, _TIMER, _HALF, _POP, _PRIORITY, _INNER, _CRC = (
+_DELAY, _TIMER, _HALF, _POP, _PRIORITY, _LITE, _INNER, _CRC = (
     text_bytes(name)
     for name in (
         properties.DELAY,
@@ -23,6 +23,7 @@ _DELAY, _TIMER, _HALF, _POP, _PRIORITY, _INNER, _CRC = (
         properties.TRAN_MSG,
         "POP_CK",
         properties.PRIORITY,
+        properties.LITE_TOPIC,
         properties.INNER_NUM,
         properties.CRC32,
     )
@@ -48,6 +49,7 @@ def find_key(data, at, end):
             or begins(data, at, end, _HALF)
             or begins(data, at, end, _POP)
             or begins(data, at, end, _PRIORITY)
+            or begins(data, at, end, _LITE)
             or begins(data, at, end, _INNER)
             or begins(data, at, end, _CRC)
         ):

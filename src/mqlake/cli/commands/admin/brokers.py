@@ -113,6 +113,48 @@ def delete_expired_commit_log(
     return given.show_rows("changed", changed, json)
 
 
+def switch_timer_engine(
+    engine: Annotated[
+        str,
+        typer.Option("-e", "--engineType", metavar="F|R", help="F for files, R for RocksDB."),
+    ],
+    cluster: given.Cluster = None,
+    broker: given.SomeBroker = None,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Switch the engine of messages that have a delivery time."""
+    from mqlake.admin import brokers
+
+    given.one_place(cluster, broker)
+    changed = run(names, lambda admin: brokers.switch_timer_engine(admin, engine, cluster, broker))
+    return given.show_rows("changed", changed, json)
+
+
+def rocksdb_config_to_json(
+    kinds: Annotated[
+        str,
+        typer.Option(
+            "-t",
+            "--configType",
+            metavar="KINDS",
+            help="Such as topics;subscriptionGroups;consumerOffsets.",
+        ),
+    ],
+    cluster: given.Cluster = None,
+    broker: given.SomeBroker = None,
+    names: given.Names = DEFAULT_NAMES,
+    json: shared.Json = False,
+) -> int:
+    """Have brokers export tables that they keep in RocksDB as JSON files."""
+    from mqlake.admin import brokers
+
+    given.one_place(cluster, broker)
+    wanted = kinds.split(";")
+    changed = run(names, lambda admin: brokers.export_configs(admin, wanted, cluster, broker))
+    return given.show_rows("changed", changed, json)
+
+
 COMMANDS = {
     "clusterList": cluster_list,
     "brokerStatus": broker_status,
@@ -123,4 +165,6 @@ COMMANDS = {
     "cleanExpiredCQ": clean_expired_cq,
     "cleanUnusedTopic": clean_unused_topic,
     "deleteExpiredCommitLog": delete_expired_commit_log,
+    "switchTimerEngine": switch_timer_engine,
+    "rocksDBConfigToJson": rocksdb_config_to_json,
 }

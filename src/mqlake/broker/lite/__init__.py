@@ -1,0 +1,1 @@
+"""Light topics, which this broker does not have."""

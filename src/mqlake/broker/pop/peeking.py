@@ -1,0 +1,74 @@
+"""PEEK_MESSAGE: look at what a pop would return (upstream: `PeekMessageProcessor`)."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.pop.in_flight import QueueKey
+from mqlake.broker.pop.reading import Reading
+from mqlake.broker.pop.requests import CheckTopic, check_count
+from mqlake.broker.pop.rounds import Round, Rounds
+from mqlake.formats.config.topics import PERM_READ
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.pop import PeekHeader, PopAnswerHeader
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Answer
+from mqlake.remoting.slices import Job, run_at_once
+from mqlake.store.results import Status
+
+_WRONG_OFFSET = (Status.OFFSET_TOO_SMALL, Status.OFFSET_OVERFLOW_BADLY)
+
+
+class Peeking:
+    """Answers with messages that stay where they are: nothing is taken or noted."""
+
+    def __init__(
+        self, parts: Parts, reading: Reading, rounds: Rounds, check_topic: CheckTopic
+    ) -> None:
+        self._parts, self._reading = parts, reading
+        self._rounds, self._check_topic = rounds, check_topic
+
+    def peek(self, peer: Peer, request: Command) -> Answer | Coroutine[Any, Any, Answer]:
+        """Answer with the messages that a group would pop next."""
+        header = request.header(PeekHeader)
+        settings = self._parts.settings
+        who = f"the broker[{settings.broker_ip1}] peeking message"
+        if not settings.broker_permission & PERM_READ:
+            raise RemotingError(ResponseCode.NO_PERMISSION, f"{who} is forbidden")
+        check_count(header.max_msg_nums, who)
+        group = header.consumer_group
+        topic = self._check_topic(header.topic, group, header.queue_id, peer)
+        round_ = self._rounds.next(topic, header.queue_id, group, is_ordered=False)
+        job = self._peek(request, header, round_)
+        if round_.is_short:
+            return run_at_once(job)
+        return self._parts.slices.serve(peer, job, size=len(request.body))
+
+    def _peek(self, request: Command, header: PeekHeader, round_: Round) -> Job[Answer]:
+        found: list[memoryview] = []
+        rest = 0
+        for name, queue_id in round_.queues():
+            key = QueueKey(name, header.consumer_group, queue_id)
+            offset, count = self._reading.unread(key)
+            rest += count
+            if len(found) < header.max_msg_nums:
+                found += self._read(key, offset, header.max_msg_nums - len(found))
+            yield
+        code = ResponseCode.SUCCESS if found else ResponseCode.PULL_NOT_FOUND
+        fields = PopAnswerHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
+        remark = "FOUND" if found else "NO_MESSAGE_IN_QUEUE"
+        if found:
+            size = sum(map(len, found))
+            self._parts.stats.got(header.consumer_group, header.topic, len(found), size)
+        return response(request, code, fields, b"".join(found), remark)
+
+    def _read(self, key: QueueKey, offset: int, most: int) -> list[memoryview]:
+        get = self._parts.store.reads.get
+        result = get(key.topic, key.queue_id, offset, most)
+        if result.status in _WRONG_OFFSET and result.next_offset != offset:
+            result = get(key.topic, key.queue_id, result.next_offset, most)
+        return list(result.raw)

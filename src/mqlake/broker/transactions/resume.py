@@ -1,0 +1,70 @@
+"""RESUME_CHECK_HALF_MESSAGE: ask producers again about a half message that was given up.
+
+Upstream: `AdminBrokerProcessor.resumeCheckHalfMessage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.send.answers import refusal
+from mqlake.errors import FormatError
+from mqlake.formats.message_id import decode_message_id
+from mqlake.formats.own_properties import CHECK_TIMES
+from mqlake.formats.properties import PGROUP, REAL_TOPIC
+from mqlake.formats.property_edits import edit
+from mqlake.formats.topic_names import DISCARDED_TOPIC, HALF_TOPIC
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.headers.transactions import ResumeCheckHeader
+from mqlake.protocol.permission import Permission
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Route
+from mqlake.store.append.message import Message
+from mqlake.store.append.put_result import PutStatus
+from mqlake.store.stored import message_of, read_stored
+
+_ERROR = ResponseCode.SYSTEM_ERROR
+
+
+class ResumeChecks:
+    """Puts half messages that nobody answered for among those that are checked, once more."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        code = RequestCode.RESUME_CHECK_HALF_MESSAGE
+        return (Route(code, self._resume, Permission.UPDATE),)
+
+    async def _resume(self, _peer: Peer, request: Command) -> Command:
+        message = self._half(request.header(ResumeCheckHeader).msg_id or "")
+        (result,) = await self._store.confirm([self._store.append_again(message)])
+        if result.status is not PutStatus.PUT_OK:
+            raise refusal(result)
+        return response(request)
+
+    def _half(self, message_id: str) -> Message:
+        """Return the half message of an id, as one that was never checked.
+
+        Raises:
+            RemotingError: there is none, or it is of another kind.
+        """
+        try:
+            _, offset = decode_message_id(message_id)
+        except FormatError as error:
+            raise RemotingError(_ERROR, f"msgId {message_id[:100]}: {error}") from None
+        data = self._store.reads.raw_at(offset)
+        stored = read_stored(data) if data is not None else None
+        if stored is None:
+            raise RemotingError(_ERROR, f"no message at {offset} of the log (msgId {message_id})")
+        record = stored.record
+        is_half = record.topic in (DISCARDED_TOPIC, HALF_TOPIC)
+        if not is_half or not {REAL_TOPIC, PGROUP} <= record.properties.keys():
+            # Upstream puts any message there; committed, it would go nowhere.
+            raise RemotingError(_ERROR, f"{record.topic}: the message is no half message")
+        properties = edit(stored.properties, add={CHECK_TIMES: "0"})
+        return message_of(record, HALF_TOPIC, 0, properties, record.sys_flag)
