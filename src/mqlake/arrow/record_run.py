@@ -83,14 +83,10 @@ def read_run(
     Raises:
         FormatError: the first bytes are no record.
     """
-    data = bytes(data)
-    rows, end = find_records(data)
-    if _are_wrapped(data, rows).any():
-        data = _unwrapped(data, rows)
-        rows, end = find_records(data)
+    data, rows, end = find_messages(bytes(data))
     if data and not rows.size:
         raise FormatError(f"byte 0: {FAULT_REASONS[end]}")
-    last = None if end is Fault.SHORT and _is_whole(data, rows) else int(rows[QUEUE_OFFSET, -1])
+    last = None if is_whole(data, rows, end) else int(rows[QUEUE_OFFSET, -1])
     rows = rows[:, rows[QUEUE_OFFSET] >= first]
     if wanted.tags:
         rows = rows[:, _are_wanted(data, rows, wanted)]
@@ -122,6 +118,25 @@ def read_run(
     return run, last
 
 
+def find_messages(data: bytes) -> tuple[bytes, Longs, Fault]:
+    """Return what `find_records` finds in a pull, with inner batches as records of their messages.
+
+    The first part of the result is the bytes that the positions are in.
+    """
+    rows, end = find_records(data)
+    if _are_wrapped(data, rows).any():
+        data = _unwrapped(data, rows)
+        rows, end = find_records(data)
+    return data, rows, end
+
+
+def is_whole(data: bytes, rows: Longs, end: Fault) -> bool:
+    """Return whether the last of the records that were found ends where the data does."""
+    if end is not Fault.SHORT:
+        return False
+    return not rows.size or int(rows[AT, -1] + rows[SIZE, -1]) == len(data)
+
+
 def _are_wrapped(data: bytes, rows: Longs) -> Flags:
     """Say of each good record whether it is an inner batch to be taken apart."""
     last_bytes = np.frombuffer(data, np.uint8)[rows[AT] + SYS_FLAG_AT + 3]
@@ -142,11 +157,6 @@ def _unwrapped(data: bytes, rows: Longs) -> bytes:
             pieces.append(data[start : start + size])
         done = start + size
     return b"".join((*pieces, data[done:]))
-
-
-def _is_whole(data: bytes, rows: Longs) -> bool:
-    """Whether the last record ends where the data does."""
-    return not rows.size or int(rows[AT, -1] + rows[SIZE, -1]) == len(data)
 
 
 def _are_wanted(data: bytes, rows: Longs, wanted: Wanted) -> Flags:

@@ -17,6 +17,7 @@ from mqlake.spark.live.connection import close_connections
 from mqlake.spark.live.plan import plan_batch
 from mqlake.spark.reading.conditions import AnyNumber, AnyText, Between
 from mqlake.testing import RunningBroker, broker
+from tests.client import test_inner_batches
 from tests.client.servers import create_topic
 from tests.golden import store
 from tests.odd.sent import COUNT
@@ -223,3 +224,13 @@ def test_offsets_of_something_else(running: RunningBroker, topic: NumberedTopic)
 def test_nobody_there() -> None:
     with pytest.raises(ClientError, match=r"route of topic A: .*tried for 0.3 s.*retryTimeout"):
         batch_rows("127.0.0.1:9", subscribe="A", retryTimeout="300ms")
+
+
+def test_batches_in_one_record_are_taken_apart(running: RunningBroker) -> None:
+    asyncio.run(test_inner_batches.send(running, "Batched"))
+    last = test_inner_batches.COUNT * test_inner_batches.SIZE
+    for first in (0, 4):
+        asked = {"startingOffsets": f'{{"Batched": {{"0": {first}}}}}', "maxRecordsPerPartition": 5}
+        found = batch_rows(running.name_server, subscribe="Batched", **asked)
+        assert sorted(row["queueOffset"] for row in found) == list(range(first, last))
+        assert {row["body"] for row in found} == {b"%d" % n for n in range(first, last)}

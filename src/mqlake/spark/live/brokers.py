@@ -221,9 +221,11 @@ class Brokers:
         if pulled.status is not PullStatus.FOUND:
             return None
         try:
-            return decode_messages(pulled.data, queue.broker_name, ReceivedMessage)[0]
+            found = decode_messages(pulled.data, queue.broker_name, ReceivedMessage)
         except FormatError:
             return None  # damaged: whoever reads it reports that
+        # A batch in one record begins before the offset that is asked for.
+        return next((message for message in found if message.queue_offset >= offset), None)
 
     # Messages
 

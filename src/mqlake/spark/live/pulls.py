@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mqlake.arrow.record_run import find_messages, is_whole
 from mqlake.client.consumer.broker_calls import Pulled, PullStatus
 from mqlake.client.errors import ClientError
-from mqlake.dispatch.adjacent import AT, FAULT, QUEUE_OFFSET, SIZE, find_records
+from mqlake.dispatch.adjacent import AT, FAULT, QUEUE_OFFSET, SIZE
 from mqlake.dispatch.batch import Longs
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.spark.live.brokers import ALL, Brokers, name_of
@@ -115,13 +116,11 @@ class Pulls:
 
     def _take_records(self, data: bytes, next_offset: int) -> None:
         first, last = self._next, self._range.end
-        rows, end = find_records(data)
-        is_whole = end is Fault.SHORT and (
-            not rows.size or int(rows[AT, -1] + rows[SIZE, -1]) == len(data)
-        )
+        data, rows, end = find_messages(data)
+        is_complete = is_whole(data, rows, end)
         offsets = rows[QUEUE_OFFSET]
         rows = rows[:, (offsets >= first) & (offsets < last)]
-        if not rows.size and not is_whole:
+        if not rows.size and not is_complete:
             self._lose(first + 1, f"the record is damaged: {FAULT_REASONS[end]}")
             return
         if rows.size:
@@ -131,7 +130,7 @@ class Pulls:
             self._keep(data, rows[:, rows[FAULT] == 0])
         # Behind bytes that are no record, the next pull begins with them.
         reached = int(rows[QUEUE_OFFSET, -1]) + 1 if rows.size else first
-        self._next = min(max(reached, next_offset), last) if is_whole else reached
+        self._next = min(max(reached, next_offset), last) if is_complete else reached
 
     def _find_holes(self, offsets: Longs) -> None:
         """Report queue offsets that were passed over."""
