@@ -70,8 +70,8 @@ EXPORTS = {
         "decode", "messages", "open_session", "register",
     },
     "mqlake.spark.follow": {
-        "DispatchReport", "FollowOptions", "FollowReport", "Format", "StoreQuery", "dispatch",
-        "follow",
+        "CheckReport", "DispatchReport", "FollowOptions", "FollowReport", "Format", "ReplayReport",
+        "StoreQuery", "check", "dispatch", "follow", "replay",
     },
     "mqlake.storage": {
         "ArrowDirectory", "Clock", "Directory", "DiskUsage", "LocalDirectory",

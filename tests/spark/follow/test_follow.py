@@ -166,7 +166,10 @@ def test_the_program_stops_on_sigterm(tmp_path: Path) -> None:
 
 def test_failures_are_one_line(session: ClassicSession, tmp_path: Path) -> None:
     path = store("rmq5-clean").copy(tmp_path / "store")
-    given = options(path, Format.PARQUET, tmp_path / "table", columns=("topic", "storeTimestamp"))
+    strict = {"failOnDataLoss": "true"}
+    given = options(
+        path, Format.PARQUET, tmp_path / "t", columns=("topic", "storeTimestamp"), source=strict
+    )
     segment = path / "commitlog" / f"{1 << 20:020d}"
     data = bytearray(segment.read_bytes())
     data[4] ^= 1

@@ -7,8 +7,19 @@ keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date 
 no broker may own the store meanwhile. Without `--once`, it goes on until SIGTERM or Ctrl-C, and
 then finishes the micro-batch that it is at.
 
+Damaged stretches of the log, and rows that the table refuses, go to a table of dead letters beside
+it, so that nothing stops for ever. `--check` compares the table and its dead letters with the
+log, record by record, and returns 1 if they differ; `--replay` brings dead letters into the table
+that it can take now. Both need no Spark.
+
 JSON: `store`, `output`, `format`, `checkpoint`, `batches` (micro-batches with messages),
-`messages`, `files` and `bytesWritten` (before small files were merged), `filesMerged`, `seconds`;
+`messages`, `files` and `bytesWritten` (before small files were merged), `filesMerged`,
+`deadLetters` (rows added there), `seconds`; with `--check`: `output`, `records` (of the log),
+`rows` (of the table) and `refused` (among the dead letters), each with `count` and `checksum`,
+`older` (rows whose part of the log was deleted since), `damagedBytes` (of the log),
+`damagedBytesNoted` (among the dead letters), `columns` (that the checksums cover), `ok`, `seconds`;
+with `--replay`: `output`, `messages` (that the table got), `left` (dead letters that stay),
+`seconds`;
 with `--to store`: `store`, `checkpoint`, `isRebuilt` (derived files were missing, and were built
 first), `batches`, `records` (dispatched in them), `logEnd` (physical offset), `seconds`.
 """
@@ -17,7 +28,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,9 +36,13 @@ from mqlake.cli import options as shared
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, timed, write_json
 
+if TYPE_CHECKING:
+    from mqlake.spark.follow.options import FollowOptions
+
 EXAMPLES = (
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --once",
     "mqlake follow /data/rocketmq/store --to iceberg --out /lake/orders --subscribe Orders",
+    "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --check",
     "mqlake follow /data/copy/store --to store",
 )
 STATE = "_mqlake"
@@ -79,9 +94,15 @@ def follow(
         bool,
         typer.Option(
             "--fail-on-data-loss/--no-fail-on-data-loss",
-            help="Fail where messages are damaged or were deleted unread; else go on without them.",
+            help="Fail at damage, and at messages deleted unread; else they are dead letters.",
         ),
-    ] = True,
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare the table with the log, and stop.")
+    ] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Bring dead letters into the table, and stop.")
+    ] = False,
     target_file_size: Annotated[
         int,
         typer.Option(metavar="BYTES", min=1, help="Size up to which small files are merged."),
@@ -125,6 +146,8 @@ def follow(
     """Follow a store into a lake table, or into its own queues and index."""
     if (out is None) != (to == "store"):
         raise UsageError("--out names the table; it goes with --to delta, iceberg and parquet")
+    if (check or replay) and (to == "store" or (check and replay)):
+        raise UsageError("--check or --replay go with --to delta, iceberg and parquet")
     if to != "iceberg" and (catalog or table):
         raise UsageError("--catalog and --table go with --to iceberg only")
     source = {
@@ -156,29 +179,33 @@ def follow(
         once=once,
         processing_time=processing_time,
     )
+    options = None
+    if to != "store":
+        options = FollowOptions(
+            **query.members(),
+            format=Format(to),
+            out=target,
+            target_file_size=target_file_size,
+            compact_every=compact_every,
+            publish_after=publish_after,
+            catalog=catalog,
+            catalog_name=catalog_name,
+            table=table,
+        )
     start = time.perf_counter()
+    if options is not None and (check or replay):
+        return _beside(options, start, is_check=check, json=json)
     with (
         stop_on_signals() as stop,
         open_spark(master, progress, store, target) as (session, report),
     ):
-        if to == "store":
+        if options is None:
             from mqlake.spark.follow.derived_files import dispatch
 
             found = dispatch(session, query, stop, report)
         else:
             from mqlake.spark.follow.job import follow as run
 
-            options = FollowOptions(
-                **query.members(),
-                format=Format(to),
-                out=target,
-                target_file_size=target_file_size,
-                compact_every=compact_every,
-                publish_after=publish_after,
-                catalog=catalog,
-                catalog_name=catalog_name,
-                table=table,
-            )
             found = run(session, options, stop, report)
     seconds = time.perf_counter() - start
     if json:
@@ -187,4 +214,27 @@ def follow(
         from mqlake.cli.views.follow import view
 
         draw(view(found, seconds))
+    return 0
+
+
+def _beside(options: FollowOptions, start: float, *, is_check: bool, json: bool) -> int:
+    """Check a table, or replay its dead letters; return the exit code."""
+    from mqlake.cli.views import follow as views
+    from mqlake.jobs.local import LocalEngine
+    from mqlake.spark.follow import check, replay
+
+    if is_check:
+        checked = check(options, LocalEngine())
+        seconds = time.perf_counter() - start
+        if json:
+            write_json({**timed(checked, seconds), "ok": checked.ok})
+        else:
+            draw(views.check_view(checked, seconds))
+        return 0 if checked.ok else 1
+    replayed = replay(options)
+    seconds = time.perf_counter() - start
+    if json:
+        write_json(timed(replayed, seconds))
+    else:
+        draw(views.replay_view(replayed, seconds))
     return 0

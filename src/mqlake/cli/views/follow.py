@@ -11,8 +11,10 @@ from mqlake.cli.views.tables import named_values
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from mqlake.spark.follow.accounting import CheckReport
     from mqlake.spark.follow.derived_files import DispatchReport
     from mqlake.spark.follow.job import FollowReport
+    from mqlake.spark.follow.replaying import ReplayReport
 
 
 def view(report: FollowReport | DispatchReport, seconds: float) -> Iterator[RenderableType]:
@@ -27,6 +29,7 @@ def view(report: FollowReport | DispatchReport, seconds: float) -> Iterator[Rend
                 "files",
                 f"{report.files:,}, {size(report.bytes_written)}; {report.files_merged:,} merged",
             ),
+            *_letters(report.dead_letters),
             ("written to", printable(report.output)),
         ]
     else:
@@ -38,3 +41,30 @@ def view(report: FollowReport | DispatchReport, seconds: float) -> Iterator[Rend
     yield named_values(
         [*rows, ("checkpoint", printable(report.checkpoint)), ("took", f"{seconds:.2f} s")]
     )
+
+
+def _letters(found: int) -> list[tuple[str, str]]:
+    return [("dead letters", f"{found:,}")] if found else []
+
+
+def check_view(report: CheckReport, seconds: float) -> Iterator[RenderableType]:
+    """Yield whether a table has what the log has."""
+    kept = report.rows + report.refused
+    rows = [
+        ("log", f"{report.records.count:,} records, checksum {report.records.checksum:016x}"),
+        ("table", f"{kept.count:,} with dead letters, checksum {kept.checksum:016x}"),
+        ("of these refused", f"{report.refused.count:,} among the dead letters"),
+        (
+            "damage",
+            f"{size(report.damaged_bytes)} in the log, {size(report.damaged_bytes_noted)} noted",
+        ),
+        *([("older than the log", f"{report.older:,} rows")] if report.older else []),
+        ("result", "all is there once" if report.ok else "they differ"),
+    ]
+    yield named_values([*rows, ("took", f"{seconds:.2f} s")])
+
+
+def replay_view(report: ReplayReport, seconds: float) -> Iterator[RenderableType]:
+    """Yield what a replay brought into the table."""
+    rows = [("messages", f"{report.messages:,}"), ("dead letters left", f"{report.left:,}")]
+    yield named_values([*rows, ("took", f"{seconds:.2f} s")])

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mqlake.spark.follow.accounting import CheckReport as CheckReport
+    from mqlake.spark.follow.accounting import check as check
     from mqlake.spark.follow.derived_files import DispatchReport as DispatchReport
     from mqlake.spark.follow.derived_files import dispatch as dispatch
     from mqlake.spark.follow.job import FollowReport as FollowReport
@@ -16,12 +18,16 @@ if TYPE_CHECKING:
     from mqlake.spark.follow.options import FollowOptions as FollowOptions
     from mqlake.spark.follow.options import Format as Format
     from mqlake.spark.follow.options import StoreQuery as StoreQuery
+    from mqlake.spark.follow.replaying import ReplayReport as ReplayReport
+    from mqlake.spark.follow.replaying import replay as replay
 else:
     from mqlake.exports import lazy_exports
 
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "CheckReport": "accounting",
+            "check": "accounting",
             "DispatchReport": "derived_files",
             "dispatch": "derived_files",
             "FollowReport": "job",
@@ -29,5 +35,7 @@ else:
             "FollowOptions": "options",
             "Format": "options",
             "StoreQuery": "options",
+            "ReplayReport": "replaying",
+            "replay": "replaying",
         },
     )

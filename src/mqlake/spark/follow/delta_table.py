@@ -9,7 +9,7 @@ number. Delta Lake lets only one of two commits with the same `txn` follower suc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -70,11 +70,32 @@ class DeltaLakeTable:
         stem = stem_of(follower, batch)
         return Shape(str(self._root), in_files, False, stem, self._target)
 
-    def commit(self, follower: str, batch: int, files: Sequence[DataFile]) -> None:
+    def commit(
+        self,
+        follower: str,
+        batch: int,
+        files: Sequence[DataFile],
+        removed: Sequence[DataFile] = (),
+    ) -> None:
         self._commit(
-            [self._add(file, is_new=True) for file in files],
+            [self._add(file, is_new=True) for file in files]
+            + [self._remove(file, is_change=True) for file in removed],
             CommitProperties(app_transactions=[Transaction(_application(follower), batch)]),
         )
+
+    def files(self) -> list[DataFile]:
+        return list(self._files())
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        self._table.update_incremental()
+        try:
+            yield from self._table.to_pyarrow_dataset().to_batches(columns=list(columns))
+        except DeltaError as error:
+            raise JobError(f"{self._root}: {error}") from None
+
+    def column_names(self) -> list[str]:
+        self._table.update_incremental()
+        return [field.name for field in pa.schema(self._table.schema())]
 
     def merges(self, *, is_last: bool) -> list[Merge]:  # noqa: ARG002  small is small
         return [Merge(group) for group in small_files(self._files(), self._target)]
@@ -84,7 +105,7 @@ class DeltaLakeTable:
         actions: list[AddAction | RemoveAction] = []
         for one in merged:
             if all(file.path in there for file in one.inputs):
-                actions.extend(self._remove(file) for file in one.inputs)
+                actions.extend(self._remove(file, is_change=False) for file in one.inputs)
                 actions.extend(self._add(file, is_new=False) for file in one.outputs)
         if actions:
             self._commit(actions, None)
@@ -113,8 +134,8 @@ class DeltaLakeTable:
         text = msgspec.json.encode(statistics).decode()
         return AddAction(self._name(file), file.size, _partition(file), _now(), is_new, text)
 
-    def _remove(self, file: DataFile) -> RemoveAction:
-        return RemoveAction(self._name(file), False, _now(), file.size, _partition(file))
+    def _remove(self, file: DataFile, *, is_change: bool) -> RemoveAction:
+        return RemoveAction(self._name(file), is_change, _now(), file.size, _partition(file))
 
     def _name(self, file: DataFile) -> str:
         return Path(file.path).relative_to(self._root).as_posix()

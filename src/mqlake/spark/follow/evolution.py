@@ -10,15 +10,23 @@ from typing import Any
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.spark.follow.letters import EXTRA
+
+
+class SchemaConflictError(JobError):
+    """A table has a column that messages do not fit into."""
 
 
 def table_schema(names: tuple[str, ...]) -> Any:
-    """Return the Arrow schema of columns of the source, in a table: all may be null."""
+    """Return the Arrow schema of columns of messages or dead letters: all may be null."""
     from mqlake.spark.reading.schema import arrow_schema
     from mqlake.spark.source.columns import spark_schema
 
-    schema = arrow_schema(spark_schema(names))
-    return pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
+    ours = [name for name in names if name not in EXTRA]
+    schema = arrow_schema(spark_schema(ours))
+    fields = {field.name: field.with_nullable(True).remove_metadata() for field in schema}
+    fields |= {name: pa.field(name, EXTRA[name]) for name in names if name in EXTRA}
+    return pa.schema([fields[name] for name in names])
 
 
 def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
@@ -31,7 +39,8 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
         where: the table, for people.
 
     Raises:
-        JobError: a column is of another type there, or one that is not written may not be null.
+        SchemaConflictError: a column is of another type there, or one that is not written may not
+            be null.
     """
     known = {field.name.lower(): field for field in table}
     fields: list[Any] = []
@@ -45,7 +54,7 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
             fields.append(_as_there(field, there, where))
     for field in known.values():
         if not field.nullable:
-            raise JobError(
+            raise SchemaConflictError(
                 f"{where}: column {field.name} may not be null, and messages have none such; "
                 "allow null there"
             )
@@ -54,12 +63,14 @@ def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
 
 def _as_there(field: Any, there: Any, where: str) -> Any:
     if field.name != there.name:
-        raise JobError(f"{where}: has a column {there.name}, which should be {field.name}")
+        raise SchemaConflictError(
+            f"{where}: has a column {there.name}, which should be {field.name}"
+        )
     if _kind(field.type) == _kind(there.type):
         return field
     if field.type == pa.int32() and there.type == pa.int64():
         return field.with_type(pa.int64())
-    raise JobError(
+    raise SchemaConflictError(
         f"{where}: column {field.name} is {there.type} there, and {field.type} here; "
         "leave it out with --columns, or follow into another table"
     )

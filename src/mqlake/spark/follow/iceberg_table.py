@@ -108,12 +108,39 @@ class IcebergTable:
         directory = str(self._root / "data")
         return Shape(directory, schema, False, stem_of(follower, batch), self._target)
 
-    def commit(self, follower: str, batch: int, files: Sequence[DataFile]) -> None:
+    def commit(
+        self,
+        follower: str,
+        batch: int,
+        files: Sequence[DataFile],
+        removed: Sequence[DataFile] = (),
+    ) -> None:
+        there = {file.path: found for file, found in self._files()} if removed else {}
         with self._table.transaction() as transaction:
             transaction.set_properties({_property(follower): str(batch)})
-            with transaction.update_snapshot().merge_append() as append:
-                for file in files:
-                    append.append_data_file(self._described(transaction, file))
+            if removed:
+                with transaction.update_snapshot().overwrite() as overwrite:
+                    for file in removed:
+                        overwrite.delete_data_file(there[file.path])
+                    for file in files:
+                        overwrite.append_data_file(self._described(transaction, file))
+            elif files:
+                with transaction.update_snapshot().merge_append() as append:
+                    for file in files:
+                        append.append_data_file(self._described(transaction, file))
+
+    def files(self) -> list[DataFile]:
+        return [file for file, _ in self._files()]
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        self._table.refresh()
+        rows = self._table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
+        for batch in rows:
+            yield batch.select(list(columns))  # they come in the table's order
+
+    def column_names(self) -> list[str]:
+        self._table.refresh()
+        return [field.name for field in self._table.schema().fields]
 
     def merges(self, *, is_last: bool) -> list[Merge]:  # noqa: ARG002  small is small
         files = [file for file, _ in self._files()]

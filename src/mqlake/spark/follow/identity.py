@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from mqlake.errors import JobError, StoreError
-from mqlake.spark.follow.options import STATE, FollowOptions, Format
+from mqlake.spark.follow.options import STATE, FollowOptions, Format, StoreQuery
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.owner_lock import OwnerLock
@@ -26,11 +26,18 @@ S = TypeVar("S")
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a checkpoint belongs to. A checkpoint counts batches of one store into one table."""
+    """What a checkpoint belongs to. A checkpoint counts batches of one store into one table.
+
+    Attributes:
+        begin: position in the log at which the first batch begins; None until that is known.
+        source: the options of the source with which it began.
+    """
 
     id: str
     store: str
     target: str
+    begin: dict[str, Any] | None = None
+    source: dict[str, str] = {}
 
 
 class Follower(msgspec.Struct, frozen=True):
@@ -41,15 +48,38 @@ class Follower(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def held(options: FollowOptions) -> Generator[str]:
-    """Give the id that a checkpoint keeps, a new one if it is new; it is this process's meanwhile.
+def held(options: FollowOptions) -> Generator[Identity]:
+    """Give what a checkpoint belongs to, which nobody else uses meanwhile; it may be new.
 
     Raises:
         JobError: the checkpoint is in use, or is of another store or table; or the table already
             follows this store with another checkpoint, or with one that is lost.
     """
     with in_use(options.checkpoint), _alone(options):
-        yield _identity(options).id
+        yield _identity(options)
+
+
+def begin_at(options: StoreQuery, identity: Identity, begin: dict[str, Any]) -> Identity:
+    """Note where a new checkpoint's first batch begins; return what it belongs to then."""
+    found = msgspec.structs.replace(identity, begin=begin, source=options.source)
+    _write(options.checkpoint / NAME, found)
+    return found
+
+
+def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
+    """Return the checkpoints that have brought messages into a table, and what they belong to.
+
+    Raises:
+        JobError: a checkpoint is lost.
+    """
+    found: list[tuple[Path, Identity]] = []
+    for path in sorted((options.out / STATE / FOLLOWERS).glob("*.json")):
+        known = _read(path, Follower)
+        identity = known and _read(Path(known.checkpoint) / NAME, Identity)
+        if known is None or identity is None:
+            raise JobError(f"{path}: the checkpoint that it names is lost")
+        found.append((Path(known.checkpoint), identity))
+    return found
 
 
 def _alone(options: FollowOptions) -> AbstractContextManager[None]:

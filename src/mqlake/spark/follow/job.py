@@ -7,12 +7,15 @@ import threading
 import msgspec
 
 from mqlake.jobs.local import Progress
-from mqlake.spark.follow.identity import held
+from mqlake.spark.follow.dead_letters import NEEDED, DeadLetters
+from mqlake.spark.follow.identity import Identity, begin_at, held
+from mqlake.spark.follow.log_positions import LogPositions, begin_of
 from mqlake.spark.follow.micro_batch import MicroBatches
 from mqlake.spark.follow.options import FollowOptions, Format
 from mqlake.spark.follow.query import Query, require_classic
 from mqlake.spark.follow.table import open_table
 from mqlake.spark.session import Session
+from mqlake.spark.source.columns import COLUMNS
 
 
 class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -23,6 +26,7 @@ class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
         files: data files that were written, before small ones were merged.
         bytes_written: their size.
         files_merged: small files whose rows are in others now.
+        dead_letters: rows of the table of dead letters that were added.
     """
 
     store: str
@@ -34,6 +38,7 @@ class FollowReport(msgspec.Struct, frozen=True, rename="camel"):
     files: int
     bytes_written: int
     files_merged: int
+    dead_letters: int
 
 
 def follow(
@@ -54,13 +59,23 @@ def follow(
         StoreError, FormatError: the store cannot be read, or an option of the source is wrong.
     """
     require_classic(session.spark)
-    with held(options) as follower:
+    with held(options) as identity:
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
-        batches = MicroBatches(open_table(options), session.engine, follower, every)
+        identity = _with_begin(options, identity)
+        dead_letters = DeadLetters(options, session.engine, identity.id)
+        batches = MicroBatches(
+            open_table(options),
+            session.engine,
+            identity.id,
+            every,
+            LogPositions(options.store, options.checkpoint, identity.begin),
+            None if options.fails_on_loss else dead_letters,
+        )
         stop = stop or threading.Event()
         idle = batches.compact if waits else None
-        Query(session.spark, options, batches.take, stop, progress, idle).run()
+        query = _query_of(options, identity)
+        Query(session.spark, query, batches.take, stop, progress, idle).run()
         if waits or (options.once and every):
             batches.compact(is_last=True)
     totals = batches.totals
@@ -74,4 +89,21 @@ def follow(
         totals.files,
         totals.bytes_written,
         totals.files_merged,
+        totals.dead_letters,
     )
+
+
+def _with_begin(options: FollowOptions, identity: Identity) -> Identity:
+    """Return what a checkpoint belongs to, and where its first batch begins."""
+    if identity.begin is not None or (options.checkpoint / "offsets").exists():
+        return identity
+    return begin_at(options, identity, begin_of(options))
+
+
+def _query_of(options: FollowOptions, identity: Identity) -> FollowOptions:
+    """Return the query that has what the table and its dead letters need of each message."""
+    source = {**options.source, "failOnDataLoss": str(options.fails_on_loss).lower()}
+    if identity.begin is not None:
+        source["startingPosition"] = msgspec.json.encode(identity.begin).decode()
+    columns = tuple(name for name in COLUMNS if name in options.columns or name in NEEDED)
+    return msgspec.structs.replace(options, source=source, columns=columns)

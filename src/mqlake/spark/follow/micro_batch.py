@@ -9,8 +9,12 @@ import msgspec
 from mqlake.jobs.engine import Engine
 from mqlake.spark.follow import partition_writer
 from mqlake.spark.follow.compaction import merge
-from mqlake.spark.follow.data_file import DataFile
+from mqlake.spark.follow.dead_letters import DeadLetters
+from mqlake.spark.follow.evolution import SchemaConflictError
+from mqlake.spark.follow.log_positions import LogPositions
+from mqlake.spark.follow.partition_writer import Written
 from mqlake.spark.follow.table import LakeTable
+from mqlake.spark.source.position import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,6 +28,7 @@ class Totals(msgspec.Struct):
     files: int = 0
     bytes_written: int = 0
     files_merged: int = 0
+    dead_letters: int = 0
 
 
 class MicroBatches:
@@ -33,21 +38,42 @@ class MicroBatches:
     says which ones it has: it got the files and the batch's number in one step.
     """
 
-    def __init__(self, table: LakeTable, engine: Engine, follower: str, compact_every: int) -> None:
+    def __init__(
+        self,
+        table: LakeTable,
+        engine: Engine,
+        follower: str,
+        compact_every: int,
+        positions: LogPositions,
+        dead_letters: DeadLetters | None,
+    ) -> None:
         self.totals = Totals()
         self._table, self._engine, self._follower = table, engine, follower
         self._compact_every = compact_every
+        self._positions, self._dead_letters = positions, dead_letters
         self._since_merge = 0
 
     def take(self, rows: DataFrame, number: int) -> None:
         """Write and commit a batch, unless the table has it."""
         if number <= self._table.last_batch(self._follower):
             return
-        shape = self._table.shape(self._follower, number)
+        stretch = self._positions.stretch(number)
+        try:
+            shape = self._table.shape(self._follower, number)
+        except SchemaConflictError as error:
+            if self._dead_letters is None:
+                raise
+            self.totals.dead_letters += self._dead_letters.set_aside(
+                number, rows, str(error), stretch
+            )
+            self._table.commit(self._follower, number, [])
+            return
         frame: Any = rows
-        made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT)
-        files = [msgspec.json.decode(row.file, type=DataFile) for row in made.collect()]
-        if not files:
+        made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT).collect()
+        written = [msgspec.json.decode(row.written, type=Written) for row in made]
+        files = [file for one in written for file in one.files]
+        has_damage = self._note_damage(number, stretch, sum(one.log_bytes for one in written))
+        if not files and not has_damage:
             return
         self._table.commit(self._follower, number, files)
         self.totals.batches += 1
@@ -58,6 +84,21 @@ class MicroBatches:
         if self._compact_every and self._since_merge >= self._compact_every:
             self.compact()
 
+    def _note_damage(
+        self, number: int, stretch: tuple[Position, Position] | None, log_bytes: int | None
+    ) -> bool:
+        """Note what of a batch's stretch of log is no record; return whether anything is noted.
+
+        If the rows' records fill the stretch, there is nothing to look for.
+        """
+        if self._dead_letters is None or stretch is None:
+            return False
+        start, end = stretch
+        if log_bytes == end.physical_offset - start.physical_offset:
+            return False
+        self.totals.dead_letters += self._dead_letters.take_damage(number, start, end)
+        return self._dead_letters.has(number)
+
     def compact(self, *, is_last: bool = False) -> None:
         """Merge small files, a task each, and replace them in one step."""
         self._since_merge = 0
@@ -66,6 +107,8 @@ class MicroBatches:
             return
         merged = self._engine.run(merge, jobs, "merge small files")
         self._table.replace(merged)
+        if self._dead_letters is not None:
+            self._dead_letters.compact(is_last=is_last)
         self.totals.files_merged += sum(
             len(one.inputs) for one in merged if one.inputs != one.outputs
         )

@@ -72,6 +72,11 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     catalog_name: str = "default"
     table: str | None = None
 
+    @property
+    def fails_on_loss(self) -> bool:
+        """Whether damage ends `follow`; else it goes to the table of dead letters."""
+        return self.source.get("failOnDataLoss", "false").lower() == "true"
+
 
 def chosen_columns(names: str | None) -> tuple[str, ...]:
     """Return the columns that a list with commas names, and those that are needed; None for all.

@@ -14,8 +14,10 @@ partition has enough of them, or they have waited for `publish_after` seconds, o
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -57,6 +59,12 @@ class State(msgspec.Struct, rename="camel"):
     batches: dict[str, int] = {}
     staged: list[Staged] = []
     moving: list[tuple[str, str]] = []
+
+
+def _shown_file(path: Path) -> DataFile:
+    topic, day = (unquote(part.partition("=")[2]) for part in path.parts[-3:-1])
+    rows = parquet.read_metadata(path).num_rows
+    return DataFile(str(path), topic, day, rows, path.stat().st_size)
 
 
 class ParquetTable:
@@ -117,7 +125,13 @@ class ParquetTable:
         self._state.columns = name
         self._save()
 
-    def commit(self, follower: str, batch: int, files: Sequence[DataFile]) -> None:
+    def commit(
+        self,
+        follower: str,
+        batch: int,
+        files: Sequence[DataFile],
+        removed: Sequence[DataFile] = (),
+    ) -> None:
         for file in files:
             for name in path_of(file.topic, file.day, is_hive=True):
                 if len(name) > _LONGEST_NAME:
@@ -126,6 +140,36 @@ class ParquetTable:
         self._state.staged.extend(Staged(file, now) for file in files)
         self._state.batches[follower] = batch
         self._save()
+        for file in removed:
+            Path(file.path).unlink(missing_ok=True)
+
+    def files(self) -> list[DataFile]:
+        shown = self._root.glob("topic=*/day=*/*.parquet")
+        waiting = [one.file for one in self._state.staged]
+        return waiting + [_shown_file(path) for path in sorted(shown)]
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        for file in self.files():
+            inside = parquet.read_schema(file.path)
+            topic = pa.scalar(file.topic, pa.string())
+            with parquet.ParquetFile(file.path) as opened:
+                for batch in opened.iter_batches(columns=[n for n in columns if n in inside.names]):
+                    yield pa.RecordBatch.from_arrays(
+                        [
+                            pa.repeat(topic, batch.num_rows)
+                            if name == "topic"
+                            else batch.column(name)
+                            if name in inside.names
+                            else pa.nulls(batch.num_rows)
+                            for name in columns
+                        ],
+                        names=list(columns),
+                    )
+
+    def column_names(self) -> list[str]:
+        if not self._state.columns:
+            return list(PARTITION)
+        return [*PARTITION, *parquet.read_schema(self._root / STATE / self._state.columns).names]
 
     def merges(self, *, is_last: bool) -> list[Merge]:
         partitions: dict[tuple[str, str], list[Staged]] = {}

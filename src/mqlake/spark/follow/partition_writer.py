@@ -28,11 +28,22 @@ GATHERED = 64 << 20
 MOST_OPEN = 64
 """Files that a task writes at a time."""
 
-RESULT = "file binary"
+RESULT = "written binary"
 
 _DAY = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 _LONGEST_NAME = 100
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a task of a micro-batch wrote.
+
+    Attributes:
+        log_bytes: size of the records in the log.
+    """
+
+    files: list[DataFile]
+    log_bytes: int
 
 
 @dataclass(frozen=True)
@@ -148,14 +159,32 @@ def write_all(shape: Shape, batches: Iterable[Any]) -> list[DataFile]:
         raise
 
 
-def task(shape: Shape) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the function for `mapInArrow`: rows in, the files they are in out (`RESULT`)."""
+def write_counted(shape: Shape, batches: Iterable[Any]) -> Written:
+    """Write batches that have the column `size`."""
+    log_bytes = 0
 
-    attempt: Attempt[Any, list[DataFile]] = Attempt(partial(write_all, shape))
+    def counted() -> Iterator[Any]:
+        nonlocal log_bytes
+        for batch in batches:
+            log_bytes += int(batch.column("size").to_numpy(zero_copy_only=False).sum())
+            yield batch
+
+    files = write_all(shape, counted())
+    return Written(files, log_bytes)
+
+
+def task(shape: Shape) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the function for `mapInArrow`: rows in, what was written out (`RESULT`)."""
+
+    attempt: Attempt[Any, Written] = Attempt(partial(write_counted, shape))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        files = attempt(batches)
-        encoded = pa.array([msgspec.json.encode(file) for file in files], pa.binary())
-        yield pa.RecordBatch.from_arrays([encoded], names=["file"])
+        yield encode(attempt(batches))
 
     return run
+
+
+def encode(written: Written) -> Any:
+    """Return what a task wrote as the row that it hands to the driver."""
+    encoded = pa.array([msgspec.json.encode(written)], pa.binary())
+    return pa.RecordBatch.from_arrays([encoded], names=["written"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile
@@ -28,8 +28,26 @@ class LakeTable(Protocol):
         """Return how the files of a batch are to be; columns that the table lacks are added."""
         ...
 
-    def commit(self, follower: str, batch: int, files: Sequence[DataFile]) -> None:
-        """Add files, and that this batch is in the table, in one step."""
+    def commit(
+        self,
+        follower: str,
+        batch: int,
+        files: Sequence[DataFile],
+        removed: Sequence[DataFile] = (),
+    ) -> None:
+        """Add files, remove others, and note that this batch is in the table, in one step."""
+        ...
+
+    def files(self) -> list[DataFile]:
+        """Return the files that followers wrote and of which no row was deleted."""
+        ...
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the rows as any reader sees them, as Arrow batches of these columns."""
+        ...
+
+    def column_names(self) -> list[str]:
+        """Return the table's columns."""
         ...
 
     def merges(self, *, is_last: bool) -> list[Merge]:

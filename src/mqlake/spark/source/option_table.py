@@ -18,6 +18,7 @@ from mqlake.spark.options.parsing import (
 )
 from mqlake.spark.reading import queue_json
 from mqlake.spark.reading.limits import EARLIEST, LATEST, limit
+from mqlake.spark.source.position import parse_position
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(
@@ -58,6 +59,14 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         None,
         "both",
         "Messages with one of these as a key or as the unique key; spaces between them.",
+    ),
+    Option(
+        "startingPosition",
+        parse_position,
+        None,
+        "streaming",
+        'Where another query is, as its progress has it: `{"physicalOffset": 4096}`. It comes '
+        "before the other starting options.",
     ),
     Option(
         "startingTimestamp",

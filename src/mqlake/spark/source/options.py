@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     queues: tuple[Queue, ...] | None
     tags: tuple[str, ...] | None
     keys: tuple[str, ...] | None
+    starting_position: dict[str, Any] | None
     starting: Limit[Queue]
     ending: Limit[Queue]
     latest_if_none: bool
@@ -69,6 +71,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         queues=values["assign"],
         tags=None if values["tags"] and "*" in values["tags"] else values["tags"],
         keys=values["keys"],
+        starting_position=values["startingPosition"],
         starting=limit_of(values, "starting", LATEST if streaming else EARLIEST),
         ending=limit_of(values, "ending", LATEST),
         latest_if_none=values["startingOffsetsByTimestampStrategy"] == LATEST,

@@ -87,3 +87,11 @@ class Position(msgspec.Struct, frozen=True):
         """The condition that the starts make."""
         ranges = {queue: (offset, MOST) for queue, offset in self.starts.items()}
         return (InQueues(ranges, others=True),) if ranges else ()
+
+
+def parse_position(text: str) -> dict[str, Any]:
+    """Return the position that JSON is; raises ValueError if it is none."""
+    try:
+        return Position.read(msgspec.json.decode(text)).write()
+    except (msgspec.MsgspecError, StoreError):
+        raise ValueError('a position as JSON, such as {"physicalOffset": 4096}') from None

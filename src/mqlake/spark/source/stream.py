@@ -51,6 +51,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return where a new query starts."""
+        if self._options.starting_position is not None:
+            return self._options.starting_position
         with self._tail.look() as (store, end):
             found = starting_position(store, end, self._options)
             return self._at(store, found, found.physical_offset)

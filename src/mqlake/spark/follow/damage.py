@@ -1,0 +1,123 @@
+"""Find the damage in a stretch of log, and write it to files of dead letters (tasks)."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.errors import StoreError
+from mqlake.formats.record import FAULT_REASONS
+from mqlake.spark.follow.data_file import DataFile
+from mqlake.spark.follow.evolution import table_schema
+from mqlake.spark.follow.letters import COLUMNS, DAMAGE, DELETED, without_record
+from mqlake.spark.follow.partition_writer import Shape, write_all
+from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.source.plan import Task
+from mqlake.spark.source.stretches import Piece
+from mqlake.storage.protocol import Directory
+
+CHUNK = 1 << 20
+"""Bytes of log in one dead letter at most."""
+
+Found = tuple[int, int, str, str, bytes | None]
+"""Physical offset, length, kind, reason, bytes."""
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A stretch [start, end) that is in no file."""
+
+    start: int
+    end: int
+
+
+class DamageJob(msgspec.Struct, frozen=True):
+    """What of the log one task looks through.
+
+    Attributes:
+        shape: of the files of dead letters; None to say only whether there are any.
+        found: when, in ms since 1970.
+    """
+
+    task: Task
+    shape: Shape | None
+    found: int
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """What a task found, and the files that it wrote."""
+
+    is_damaged: bool
+    files: list[DataFile]
+
+
+def write_damage(job: DamageJob) -> Damaged:
+    """Look for bytes that are no good record; write them if there is a shape."""
+    found = damage_of(job.task)
+    if job.shape is None:
+        return Damaged(next(found, None) is not None, [])
+    files = write_all(job.shape, _batches(found, job.found))
+    return Damaged(bool(files), files)
+
+
+def write_lost(lost: Sequence[Lost], shape: Shape, found: int) -> list[DataFile]:
+    """Write dead letters of stretches that were gone before they were read."""
+    reason = "the log was deleted before it was read"
+    each = ((one.start, one.end - one.start, DELETED, reason, None) for one in lost)
+    return write_all(shape, _batches(each, found))
+
+
+def _batches(found: Iterator[Found], at: int) -> Iterator[Any]:
+    schema = table_schema(COLUMNS)
+    names = ("physicalOffset", "length", "kind", "reason", "raw")
+    for one in found:
+        yield without_record(schema, [dict(zip(names, one, strict=True)) | {"found": at}])
+
+
+def damage_of(task: Task) -> Iterator[Found]:
+    """Yield the stretches of a task without a good record, in chunks."""
+    directory = open_directory(task.store)
+    for piece in task.pieces:
+        yield from _of_piece(directory, piece)
+
+
+def _of_piece(directory: Directory, piece: Piece) -> Iterator[Found]:
+    try:
+        file = directory.open(piece.path)
+    except StoreError as error:
+        yield piece.start, piece.end - piece.start, DELETED, f"not read: {error}", None
+        return
+    try:
+        scan = SegmentScan(
+            file,
+            piece.base,
+            piece.start,
+            piece.end,
+            exact=True,
+            want=Want.LOCATE,
+            limit=piece.end,
+        )
+        seen = 0
+        for _ in scan:
+            for gap in scan.gaps[seen:-1]:  # the last one may still grow
+                yield from _chunks(file, piece, gap.physical_offset, gap.length, gap.fault)
+            seen = max(seen, len(scan.gaps) - 1)
+        for gap in scan.gaps[seen:]:
+            yield from _chunks(file, piece, gap.physical_offset, gap.length, gap.fault)
+        if scan.stop < piece.end:
+            reason = "the file has become shorter"
+            yield scan.stop, piece.end - scan.stop, DELETED, reason, None
+    finally:
+        file.close()
+
+
+def _chunks(file: Any, piece: Piece, offset: int, length: int, fault: Any) -> Iterator[Found]:
+    for at in range(offset, offset + length, CHUNK):
+        size = min(CHUNK, offset + length - at)
+        raw = file.read(at - piece.base, size)
+        yield at, size, DAMAGE, FAULT_REASONS[fault], raw

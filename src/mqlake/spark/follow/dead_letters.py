@@ -1,0 +1,158 @@
+"""What cannot go into the table: damaged stretches of log, and rows that the table refuses.
+
+They go to a table of their own beside it, `<table>_dead_letters`, with reason, position and raw
+bytes. It is created with the first of them. A batch's dead letters are committed before its rows,
+both under the batch's number; so both are there exactly once, whatever is killed in between.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mqlake.jobs.engine import Engine
+from mqlake.spark.failure import Attempt
+from mqlake.spark.follow.damage import DamageJob, Lost, write_damage, write_lost
+from mqlake.spark.follow.data_file import DataFile
+from mqlake.spark.follow.evolution import table_schema
+from mqlake.spark.follow.letters import COLUMNS, from_rows
+from mqlake.spark.follow.log_positions import read_options_of
+from mqlake.spark.follow.options import STATE, FollowOptions, Format
+from mqlake.spark.follow.partition_writer import RESULT, Shape, Written, encode, write_all
+from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.spark.source import stretches
+from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.place import open_store
+from mqlake.spark.source.plan import plan_tasks
+from mqlake.spark.source.position import Position
+from mqlake.storage.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SUFFIX = "_dead_letters"
+NEEDED = ("queueId", "queueOffset", "physicalOffset", "size")
+"""Columns of a row without which its record is not found again."""
+
+
+def options_of(options: FollowOptions) -> FollowOptions:
+    """Return the options of the table of dead letters beside a table."""
+    catalog = options.catalog
+    if options.format is Format.ICEBERG and catalog is None:
+        catalog = f"sqlite:///{options.out / STATE / 'catalog.db'}"
+    return msgspec.structs.replace(
+        options,
+        out=options.out.with_name(options.out.name + SUFFIX),
+        table=options.table and options.table + SUFFIX,
+        catalog=catalog,
+        columns=COLUMNS,
+        publish_after=0.0,
+    )
+
+
+class DeadLetters:
+    """The table of dead letters of a follower."""
+
+    def __init__(self, options: FollowOptions, engine: Engine, follower: str) -> None:
+        self._options, self._engine, self._follower = options, engine, follower
+        self._own = options_of(options)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there has been a dead letter."""
+        return self._own.out.exists()
+
+    @cached_property
+    def table(self) -> LakeTable:
+        """The table, created if it is missing."""
+        return open_table(self._own)
+
+    def has(self, batch: int) -> bool:
+        """Return whether the dead letters of a batch are committed."""
+        return self.exists and batch <= self.table.last_batch(self._follower)
+
+    def take_damage(self, batch: int, start: Position, end: Position) -> int:
+        """Note each stretch of a batch without a good record; return how many there are."""
+        if self.has(batch):
+            return 0
+        lost, jobs = self._plan((start, end))
+        found = self._engine.run(write_damage, jobs, "look for damage") if jobs else []
+        if not lost and not any(one.is_damaged for one in found):
+            return 0
+        files = self._write_damage(self.table.shape(self._follower, batch), (start, end))
+        self._commit(batch, files)
+        return sum(file.rows for file in files)
+
+    def _write_damage(self, shape: Shape, stretch: tuple[Position, Position]) -> list[DataFile]:
+        lost, jobs = self._plan(stretch)
+        jobs = [msgspec.structs.replace(job, shape=shape) for job in jobs]
+        written = self._engine.run(write_damage, jobs, "write damage") if jobs else []
+        return write_lost(lost, shape, _now()) + [file for one in written for file in one.files]
+
+    def set_aside(
+        self, batch: int, rows: DataFrame, reason: str, stretch: tuple[Position, Position] | None
+    ) -> int:
+        """Note all rows of a batch, which the table refuses, and its damage; return the number."""
+        if self.has(batch):
+            return 0
+        shape = self.table.shape(self._follower, batch)
+        frame: Any = rows
+        task = _set_aside_task(shape, str(self._options.store), reason)
+        made = frame.mapInArrow(task, RESULT).collect()
+        found = [msgspec.json.decode(row.written, type=Written) for row in made]
+        files = [file for one in found for file in one.files]
+        if stretch is not None:
+            files += self._write_damage(shape, stretch)
+        if files:
+            self._commit(batch, files)
+        return sum(file.rows for file in files)
+
+    def compact(self, *, is_last: bool) -> None:
+        """Publish what waits, if the table's format lets files wait."""
+        if self.exists and self._own.format is Format.PARQUET:
+            from mqlake.spark.follow.compaction import merge
+
+            self.table.replace([merge(job) for job in self.table.merges(is_last=is_last)])
+
+    def _commit(self, batch: int, files: Sequence[DataFile]) -> None:
+        self.table.commit(self._follower, batch, files)
+
+    def _plan(self, stretch: tuple[Position, Position]) -> tuple[list[Lost], list[DamageJob]]:
+        first, last = (position.physical_offset for position in stretch)
+        options = read_options_of(self._options)
+        with open_store(options.path) as store:
+            lost = [Lost(*stretch) for stretch in stretches.missing(store.log, [(first, last)])]
+            begin = max(first, store.log.min_offset)
+            if begin >= last:
+                return lost, []
+            tasks = plan_tasks(store, Boundaries(store, last), options, (), [(begin, last)])
+        return lost, [DamageJob(task, None, _now()) for task in tasks]
+
+
+def _set_aside_task(
+    shape: Shape, store: str, reason: str
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the function for `mapInArrow`: refused rows in, the files of dead letters out."""
+    letters = partial(from_rows, store=store, reason=reason, schema=table_schema(COLUMNS))
+    attempt: Attempt[Any, list[DataFile]] = Attempt(partial(_write_letters, shape, letters))
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        yield encode(Written(attempt(batches), 0))
+
+    return run
+
+
+def _write_letters(
+    shape: Shape, letters: Callable[[Any], Any], batches: Iterator[Any]
+) -> list[DataFile]:
+    return write_all(shape, map(letters, batches))
+
+
+def _now() -> int:
+    return SystemClock().milliseconds()

@@ -1,0 +1,97 @@
+"""Dead letters as rows: what they are made of, and what is made of them."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from mqlake.dispatch.scan import SegmentScan, Want
+from mqlake.errors import StoreError
+from mqlake.spark.source.columns import to_batch
+from mqlake.spark.source.place import open_store
+from mqlake.spark.source.row_filter import RowFilter
+from mqlake.storage.memory import MemoryFile
+from mqlake.store.log.segments import CommitLog
+
+COLUMNS = (
+    "topic",
+    "queueId",
+    "queueOffset",
+    "storeTimestamp",
+    "physicalOffset",
+    "length",
+    "kind",
+    "reason",
+    "raw",
+)
+EXTRA = {
+    "length": pa.int64(),
+    "kind": pa.string(),
+    "reason": pa.string(),
+    "raw": pa.binary(),
+}
+"""Columns that no message has: bytes of log, what is wrong, and the bytes, if there are any."""
+
+DAMAGE, DELETED, REFUSED = "damage", "deleted", "refused"
+"""Kinds: bytes that are no good record, bytes that were gone, rows that the table refuses."""
+
+NO_TOPIC = "(damaged)"
+"""Topic of a stretch that tells none; no topic can be called so."""
+
+
+def from_rows(batch: Any, *, store: str, reason: str, schema: Any) -> Any:
+    """Return rows of the source as dead letters, with their records' bytes."""
+    offsets = batch.column("physicalOffset").to_pylist()
+    sizes = batch.column("size").to_pylist()
+    with open_store(store) as opened:
+        raw = [
+            _record_bytes(opened.log, *place, store) for place in zip(offsets, sizes, strict=True)
+        ]
+    count = batch.num_rows
+    own = {
+        "length": pa.array(sizes, pa.int64()),
+        "kind": pa.array([REFUSED] * count, pa.string()),
+        "reason": pa.array([reason] * count, pa.string()),
+        "raw": pa.array(raw, pa.binary()),
+    }
+    columns = [
+        own[field.name] if field.name in own else batch.column(field.name).cast(field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _record_bytes(log: CommitLog, offset: int, size: int, store: str) -> bytes:
+    place = log.place(offset)
+    if place is None or place.at + size > place.end:
+        raise StoreError(f"{store}: the log lacks the record at physical offset {offset}")
+    return bytes(place.view[place.at : place.at + size])
+
+
+def without_record(schema: Any, rows: list[dict[str, Any]]) -> Any:
+    """Return dead letters of stretches without a record.
+
+    Args:
+        rows: `physicalOffset`, `length`, `kind`, `reason`, `raw` and `found` (ms since 1970).
+    """
+    made = [
+        {**row, "topic": NO_TOPIC, "storeTimestamp": row["found"] * 1000, "queueId": None}
+        for row in rows
+    ]
+    columns = [pa.array([row.get(field.name) for row in made], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def messages(raw: bytes, physical_offset: int, schema: Any) -> Any:
+    """Return the good records in the bytes of a dead letter as rows of the source."""
+    end = physical_offset + len(raw)
+    scan = SegmentScan(
+        MemoryFile(raw), physical_offset, physical_offset, end, exact=False, want=Want.EXPORT
+    )
+    accept = RowFilter(())
+    made = [to_batch(accept.choose(batch), schema, None) for batch in scan]
+    return pa.Table.from_batches([one for one in made if one.num_rows], schema=schema)

@@ -1,0 +1,94 @@
+"""Where in the log the micro-batches of a checkpoint begin and end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mqlake.errors import JobError, StoreError
+from mqlake.spark.follow.options import StoreQuery
+from mqlake.spark.source.fingerprint import fingerprint
+from mqlake.spark.source.options import ReadOptions, read_options
+from mqlake.spark.source.place import open_store
+from mqlake.spark.source.position import Position
+from mqlake.spark.source.starting import starting_position
+from mqlake.spark.source.subscribed import described
+from mqlake.spark.source.tail import Tail
+
+
+class LogPositions:
+    """The positions of the batches of one checkpoint.
+
+    Args:
+        begin: where the first batch began; None if the checkpoint is older than this note.
+    """
+
+    def __init__(self, store: Path, checkpoint: Path, begin: dict[str, Any] | None) -> None:
+        self._store, self._checkpoint = store, checkpoint
+        self.begin = None if begin is None else Position.read(begin)
+
+    def end_of(self, batch: int) -> Position | None:
+        """Return where a batch ended, the first one's begin for -1; None if it is not known.
+
+        Raises:
+            JobError: Spark's note of the batch is damaged.
+        """
+        if batch < 0:
+            return self.begin
+        path = self._checkpoint / "offsets" / str(batch)
+        try:
+            lines = path.read_text().strip().splitlines()
+            return Position.read(json.loads(lines[-1]))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, IndexError, StoreError) as error:
+            raise JobError(f"{path}: damaged: {error}") from None
+
+    def stretch(self, batch: int) -> tuple[Position, Position] | None:
+        """Return where a batch begins and ends; None if that is not known.
+
+        Raises:
+            StoreError: the log is not the one that the batches before have read.
+        """
+        start, end = self.end_of(batch - 1), self.end_of(batch)
+        if start is None or end is None:
+            return None
+        first, last = start.physical_offset, end.physical_offset
+        if last < first:
+            raise StoreError(
+                f"{self._store}: the log ends at {last}, and the query is at {first}: the log has "
+                "been cut, or it is another one"
+            )
+        with open_store(str(self._store)) as store:
+            found = fingerprint(store.log, first)
+        if start.fingerprint is not None and found not in (None, start.fingerprint):
+            raise StoreError(
+                f"{self._store}: the log before physical offset {first} is not the one that this "
+                "query has read: the store was created anew, or its log was cut and written again; "
+                "follow it with a new --checkpoint"
+            )
+        return start, end
+
+
+def read_options_of(query: StoreQuery) -> ReadOptions:
+    """Return the options with which a query reads its store, damage passed over."""
+    given = {"startingOffsets": "earliest", **query.source, "path": str(query.store)}
+    return read_options({**given, "failOnDataLoss": "false"}, streaming=True)
+
+
+def begin_of(query: StoreQuery) -> dict[str, Any]:
+    """Return where a new query begins, as the source writes positions.
+
+    Raises:
+        StoreError, FormatError: as the source's.
+    """
+    given = {"startingOffsets": "earliest", **query.source, "path": str(query.store)}
+    options = read_options(given, streaming=True)
+    with Tail(options.path).look() as (store, end):
+        found = starting_position(store, end, options)
+        first = found.physical_offset
+        position = found.at(first, fingerprint(store.log, first), described(options))
+    return msgspec.to_builtins(position.write())

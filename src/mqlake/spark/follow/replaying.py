@@ -1,0 +1,133 @@
+"""Bring dead letters into the table once it can take them, each exactly once.
+
+A replay is noted in the checkpoint before it begins: its number, and the files of dead letters that
+it is about. The table and the table of dead letters then each get what changes, with that number,
+in one step. So a replay that is killed is completed by the next one.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+from pyarrow import parquet
+
+from mqlake.errors import JobError
+from mqlake.spark.follow.data_file import DataFile
+from mqlake.spark.follow.dead_letters import options_of
+from mqlake.spark.follow.evolution import table_schema
+from mqlake.spark.follow.identity import held
+from mqlake.spark.follow.letters import COLUMNS, NO_TOPIC, messages
+from mqlake.spark.follow.options import FollowOptions
+from mqlake.spark.follow.partition_writer import write_all
+from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.storage.durable import replace_file
+from mqlake.storage.local_owned import LocalOwnedDirectory
+
+JOURNAL = "mqlake-replay.json"
+
+
+class ReplayReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What a replay did.
+
+    Attributes:
+        messages: rows that the table got.
+        left: dead letters that stay: bytes that are still no record.
+    """
+
+    output: str
+    messages: int
+    left: int
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """A replay that has begun: its number, and the files that it takes from."""
+
+    number: int
+    files: list[DataFile]
+
+
+def replay(options: FollowOptions) -> ReplayReport:
+    """Bring what is good among the dead letters into the table.
+
+    Raises:
+        JobError: the checkpoint is in use, or the table still refuses rows.
+    """
+    own = options_of(options)
+    with held(options) as identity:
+        if not own.out.exists():
+            return ReplayReport(str(options.out), 0, 0)
+        follower = f"{identity.id}-replay"
+        table, letters = open_table(options), open_table(own)
+        begun = _begun(options)
+        if begun is None or letters.last_batch(follower) >= begun.number:
+            begun = Replay(letters.last_batch(follower) + 1, letters.files())
+            _note(options, begun)
+        return _take(options, begun, follower, table, letters)
+
+
+def _take(
+    options: FollowOptions, begun: Replay, follower: str, table: LakeTable, letters: LakeTable
+) -> ReplayReport:
+    shape = table.shape(follower, begun.number)
+    schema = table_schema((*options.columns, *_needed(options)))
+    rest: list[pa.RecordBatch] = []
+    taken = 0
+
+    def good() -> Iterator[pa.RecordBatch]:
+        nonlocal taken
+        for batch in _rows(begun.files):
+            kept: list[int] = []
+            for number, row in enumerate(batch.select(["physicalOffset", "raw"]).to_pylist()):
+                found = messages(row["raw"] or b"", row["physicalOffset"], schema)
+                taken += found.num_rows
+                yield from found.to_batches()
+                if not found.num_rows:
+                    kept.append(number)
+            rest.append(batch.take(pa.array(kept, pa.int64())))
+
+    files = write_all(shape, good())
+    if table.last_batch(follower) < begun.number:
+        table.commit(follower, begun.number, files)
+    left = [batch for batch in rest if batch.num_rows]
+    remaining = write_all(letters.shape(follower, begun.number), left)
+    letters.commit(follower, begun.number, remaining, begun.files)
+    return ReplayReport(str(options.out), taken, sum(batch.num_rows for batch in left))
+
+
+def _needed(options: FollowOptions) -> tuple[str, ...]:
+    return tuple(name for name in ("topic", "storeTimestamp") if name not in options.columns)
+
+
+def _rows(files: list[DataFile]) -> Iterator[pa.RecordBatch]:
+    """Yield the dead letters of files, with the columns that their place says."""
+    schema = table_schema(COLUMNS)
+    for file in files:
+        with parquet.ParquetFile(file.path) as opened:
+            for batch in opened.iter_batches(1000):
+                topic = pa.repeat(pa.scalar(file.topic or NO_TOPIC, pa.string()), batch.num_rows)
+                there = set(batch.schema.names)
+                columns = [
+                    batch.column(field.name).cast(field.type) if field.name in there else topic
+                    for field in schema
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _begun(options: FollowOptions) -> Replay | None:
+    path = options.checkpoint / JOURNAL
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Replay)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise JobError(f"{path}: damaged: {error}") from None
+
+
+def _note(options: FollowOptions, begun: Replay) -> None:
+    directory = LocalOwnedDirectory.make(options.checkpoint)
+    replace_file(directory, JOURNAL, msgspec.json.encode(begun) + b"\n")
