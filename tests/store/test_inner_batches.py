@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from mqlake.formats import batch_consume_queue, sys_flag
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
 from mqlake.formats.config.topics import BATCH_QUEUES, QUEUE_TYPE, Topic
+from mqlake.formats.file_name import segment_name
 from mqlake.formats.message_batch import encode_batch
 from mqlake.formats.properties import INNER_BASE, INNER_NUM, UNIQ_KEY
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -19,6 +22,7 @@ from mqlake.store.queues.time_search import Boundary
 from mqlake.store.results import Status
 from mqlake.store.settings import StoreSettings
 from tests.crash.clock import ManualClock
+from tests.formats.java_answers import content
 
 SMALL = StoreSettings(
     mapped_file_size_commit_log=4096,
@@ -304,3 +308,21 @@ def test_a_removed_topic_may_come_back_with_queues_of_another_kind(tmp_path: Pat
     assert [record.body for record in store.reads.get("Batches", 0, 0).records] == [b"x"]
     assert (tmp_path / "consumequeue/Batches/0").is_dir()
     store.close()
+
+
+def test_rocketmqs_log_gets_rocketmqs_units(tmp_path: Path) -> None:
+    """A log that RocketMQ 5.5.0 wrote, and the queue that it wrote for it."""
+    log, queue = content("inner_batches.log"), content("batch_consume_queue.bin")
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / segment_name(0)).write_bytes(log)
+    config = tmp_path / "config"
+    config.mkdir()
+    table = {"Batches": {"topicName": "Batches", "attributes": {QUEUE_TYPE: BATCH_QUEUES}}}
+    (config / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    with closing(OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, ManualClock())) as store:
+        assert store.recovered.queue_entries > 0
+    found = b"".join(
+        file.read_bytes() for file in sorted((tmp_path / "batchconsumequeue/Batches/0").iterdir())
+    )
+    assert queue.rstrip(b"\0")
+    assert found.rstrip(b"\0") == queue.rstrip(b"\0")

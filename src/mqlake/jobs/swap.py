@@ -2,7 +2,7 @@
 
 Everything happens inside of the target directory, below `.mqlake-rebuild/`:
 
-    new/   what the job builds: consumequeue, index, checkpoint
+    new/   what the job builds: consumequeue, batchconsumequeue in some stores, index, checkpoint
     old/   the files that were in their place, until all new ones are
     ready  an empty file, made when new/ is complete and on the disk
 
@@ -24,6 +24,9 @@ from mqlake.storage.read_file import read_file
 SCRATCH = ".mqlake-rebuild"
 PARTS = ("consumequeue", "index", "checkpoint")
 """In this order they are exchanged: a checkpoint never speaks of files that are not there yet."""
+
+_OPTIONAL = ("batchconsumequeue",)
+"""Exchanged before all others, if it was made."""
 
 _READY = "ready"
 
@@ -91,7 +94,7 @@ class Exchange:
         directory = self._directory
         directory.make_directory(self._old)
         directory.sync_directory(SCRATCH)
-        for part in PARTS:
+        for part in _OPTIONAL + PARTS:
             new, aside = f"{self.new}/{part}", f"{self._old}/{part}"
             if not directory.exists(new):
                 continue

@@ -50,6 +50,9 @@ def test_a_batch_is_stored_as_one_record_and_pulled_whole(tmp_path: Path) -> Non
     async def run() -> None:
         async with running(tmp_path, maxTransferCountOnMessageInMemory=100) as broker:
             await make(broker)
+            at_0 = QueueHeader(topic="Orders", queue_id=0)
+            least = await done(broker, RequestCode.GET_MIN_OFFSET, at_0)
+            assert least.header(OffsetHeader).offset == -1
             for number in range(10):
                 answer = await send(broker, 10 * number, 10)
                 told = answer.header(SendMessageResponseHeader)
@@ -65,10 +68,10 @@ def test_a_batch_is_stored_as_one_record_and_pulled_whole(tmp_path: Path) -> Non
             inner = [part for record in found.records for part in inner_batch.parts(record.body)]
             assert [flag for flag, *_ in inner] == [*range(100)]
             assert [text for _, text, _ in inner] == [b"%d" % number for number in range(100)]
-            max_offset = await done(
-                broker, RequestCode.GET_MAX_OFFSET, QueueHeader(topic="Orders", queue_id=0)
-            )
-            assert max_offset.header(OffsetHeader).offset == 100
+            least = await done(broker, RequestCode.GET_MIN_OFFSET, at_0)
+            assert least.header(OffsetHeader).offset == 0
+            most = await done(broker, RequestCode.GET_MAX_OFFSET, at_0)
+            assert most.header(OffsetHeader).offset == 100
             late = SearchOffsetHeader(topic="Orders", queue_id=0, timestamp=1 << 50)
             at = await done(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, late)
             assert at.header(OffsetHeader).offset == 100

@@ -34,6 +34,9 @@ _BOUNDARIES = {"LOWER": Boundary.LOWER, "UPPER": Boundary.UPPER}
 _YOUNG = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 40 // 100
 """Bytes at the log's end that are taken to be in memory (`accessMessageInMemoryMaxRatio`)."""
 
+_NO_BATCH = -1
+"""What upstream answers as the min offset of a batch consume queue without a unit."""
+
 
 class OffsetRequests:
     """Answers what clients ask of offsets, and keeps what groups commit."""
@@ -125,7 +128,10 @@ class OffsetRequests:
     def _min(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
         header = request.header(QueueHeader)
         queue = self._reads.queue(header.topic, header.queue_id)
-        return response(request, header=OffsetHeader(offset=queue.min_offset))
+        topic, offset = self._parts.topics.get(header.topic), queue.min_offset
+        if queue.max_offset == 0 and topic is not None and topic.has_batch_queues:
+            offset = _NO_BATCH
+        return response(request, header=OffsetHeader(offset=offset))
 
     def _search(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
         header = request.header(SearchOffsetHeader)

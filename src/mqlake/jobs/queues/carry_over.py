@@ -31,7 +31,7 @@ def carry_over(source: Source, new: Path, rebuilt: Collection[Queue]) -> int:
                 (new / queue.path).mkdir(parents=True, exist_ok=True)
                 for file in files.files:
                     path = f"{queue.path}/{file.name}"
-                    _link(source.directory.root / path, new / path)
+                    link(source.directory.root / path, new / path)
     return carried
 
 
@@ -42,8 +42,9 @@ def _is_kept(source: Source, topic: str, files: QueueFiles) -> bool:
     return last is None or last.physical_offset < source.log.min_offset
 
 
-def _link(file: Path, to: Path) -> None:
+def link(file: Path, to: Path) -> None:
+    """Link a file into a directory of the same disk; copy it if the file system has no links."""
     try:
         os.link(file, to)
-    except OSError:  # a file system without links
+    except OSError:
         shutil.copyfile(file, to)

@@ -20,6 +20,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import carry_over
 from mqlake.jobs.queues.files import QueueFiles
 from mqlake.jobs.rebuild import stage_index
+from mqlake.jobs.rebuild.batch_queues import rebuild_batch_queues
 from mqlake.jobs.rebuild.fixed_point import Outcome, queue_offsets, run_to_fixed_point
 from mqlake.jobs.rebuild.settings import Settings, settle
 from mqlake.jobs.rebuild.stage_index import IndexPart, build_index
@@ -32,6 +33,7 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.local_write import fsync_directory, fsync_file
 from mqlake.storage.owner_lock import LOCK_NAME
 from mqlake.store.log.segments import CommitLog
+from mqlake.store.queues.queue_kind import BATCH, SIMPLE
 
 _BLANKS_ALLOWED = 1 << 20
 
@@ -158,11 +160,17 @@ def _build(
     in_place = directory.root == source.directory.root
     carried = carry_over(source, new, rebuilt) if in_place else 0
     (new / "consumequeue").mkdir(exist_ok=True)
+    pieces = [piece for part in parts for piece in part.units]
+    batches = rebuild_batch_queues(source, pieces, new, in_place=in_place)
+    if in_place and source.directory.is_directory(BATCH.directory):
+        (new / BATCH.directory).mkdir(exist_ok=True)
     with ThreadPoolExecutor(1) as beside:
         # The disk works on the queues while the processor does on the index.
-        syncing = beside.submit(_sync_tree, new / "consumequeue")
+        trees = [new / kind.directory for kind in (SIMPLE, BATCH)]
+        syncing = [beside.submit(_sync_tree, tree) for tree in trees if tree.is_dir()]
         indexes = _index(engine, parts, work / "index", new / "index", settings)
-        syncing.result()
+        for each in syncing:
+            each.result()
     stamp = _checkpoint(parts, indexes, source.snapshot.checkpoint or Checkpoint())
     (new / "checkpoint").write_bytes(checkpoint.encode(stamp, settings.dialect))
     fsync_file(new / "checkpoint")
@@ -176,13 +184,13 @@ def _build(
         bytes_scanned=sum(span.data_end - span.base for span in covered),
         records=sum(part.records for part in parts),
         records_beyond=outcome.records_beyond,
-        queues=len(rebuilt),
-        queues_kept=carried,
-        queue_entries=sum(part.entries for part in parts),
+        queues=len(rebuilt) + batches.queues,
+        queues_kept=carried + batches.kept,
+        queue_entries=sum(part.entries for part in parts) + batches.units,
         blank_entries=blanks,
         index_files=len(indexes),
         index_entries=sum(part.header.index_count - 1 for part in indexes),
-        refused=sum(part.refused_count for part in parts),
+        refused=sum(part.refused_count for part in parts) + batches.refused,
         passes=outcome.passes,
         damage=damage(source.log, outcome.gaps, last_record) + list(_refused(source.log, parts)),
     )

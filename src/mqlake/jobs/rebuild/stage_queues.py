@@ -14,6 +14,7 @@ from mqlake.jobs.queues.files import QueueFiles
 from mqlake.jobs.queues.intervals import Interval
 from mqlake.jobs.queues.offset_allocation import OffsetAllocation, Refused
 from mqlake.jobs.queues.runs import Queue, QueueNames, runs
+from mqlake.jobs.rebuild.batch_queues import UnitPiece, UnitWriter
 from mqlake.jobs.rebuild.spill import Keys, Spill, SpillWriter
 from mqlake.jobs.splits.splits import Scanned, Split, scan_of
 from mqlake.storage.local import LocalDirectory
@@ -26,7 +27,7 @@ class QueueJob(msgspec.Struct, frozen=True):
         store: path of the store directory.
         output: path of the directory that gets consumequeue/TOPIC/QUEUE/FILE.
         keys: path of the directory that gets the scratch file with the keys.
-        batch_topics: topics whose queues are of another kind, and not written.
+        batch_topics: topics with batch consume queues, whose units go to a scratch file.
         believable: for some queues, the bounds of the queue offsets that can be true.
         taken: queue offsets that the tasks before this one have.
     """
@@ -66,6 +67,7 @@ class QueuePart(msgspec.Struct):
     last_queued: int = -1
     last_queued_time: int = 0
     last_keyed: int = -1
+    units: list[UnitPiece] = []
 
 
 def build_queues(job: QueueJob) -> QueuePart:
@@ -75,6 +77,7 @@ def build_queues(job: QueueJob) -> QueuePart:
         SpillWriter(Path(job.keys)) as spill,
         QueueFiles(Path(job.output), job.queue_file_size) as files,
     ):
+        units = UnitWriter(Path(job.keys), job.batch_topics)
         allocation = OffsetAllocation(files, job.believable, job.taken)
         part = QueuePart([], Spill("", []), {})
         for split in job.splits:
@@ -88,7 +91,8 @@ def build_queues(job: QueueJob) -> QueuePart:
                 names = QueueNames(scan.table, job.batch_topics)
                 for batch in scan:
                     _take(batch, names, part, allocation, spill)
-        part.spill = spill.finish()
+                    units.take(batch)
+        part.spill, part.units = spill.finish(), units.finish()
         part.stated = allocation.stated()
         part.entries = allocation.written
         part.refused_count, part.refused = allocation.refused_count, allocation.refused
