@@ -16,7 +16,10 @@ SELECTION: dict[str, tuple[str, ...]] = {
     "client.producer.querymsg.QueryMsgByKeyIT": (),
     "client.consumer.tag.MulTagSubIT": ("testSubTwoTabAndMatchOne", "testSubThreeTabAndMatchTwo"),
     "client.producer.order.OrderMsgIT": ("testOrderMsg",),
-    "client.producer.batch.BatchSendIT": ("testBatchSend_SysOuterBatch",),
+    "client.producer.batch.BatchSendIT": (
+        "testBatchSend_SysInnerBatch",
+        "testBatchSend_SysOuterBatch",
+    ),
     "recall.RecallWithTraceIT": (),
     "offset.OffsetResetForPopIT": (
         "testResetOffsetAfterPop",

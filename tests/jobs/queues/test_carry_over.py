@@ -87,5 +87,7 @@ def test_topics_with_batch_queues_get_no_other(tmp_path: Path) -> None:
     report = run(store)
 
     assert list(read_queue_files(store)) == ["Plain/0/00000000000000000000"]
-    assert (report.records, report.queue_entries, report.index_entries) == (3, 1, 9)
+    names = sorted(path.parent.name for path in (store / "batchconsumequeue").glob("*/0"))
+    assert names == ["Batch", "Batch2"]
+    assert (report.records, report.queue_entries, report.index_entries) == (3, 3, 9)
     assert verify(store, LocalEngine(2)).ok
