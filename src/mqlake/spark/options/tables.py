@@ -21,6 +21,7 @@ METADATA = "mqlake.options"
 """The key in the metadata of a table's first column; the value is a JSON object."""
 
 _OF_OPTIONS_CLAUSE = "option."
+_PLACES = {"path", "nameserver", "namesrvaddr", "rocketmq.namesrvaddr"}
 _SECRETS = ("secret", "password", "token", "credential")
 
 
@@ -117,13 +118,14 @@ def with_kept(schema: StructType, options: Mapping[str, str]) -> StructType:
 def options_of_query(given: Mapping[str, str], schema: StructType) -> dict[str, str]:
     """Return the options of a query: its own, and those that its table keeps.
 
-    A query with a path of its own is about something else than the table, so it has only its own.
+    A query with a path or name servers of its own is about something else than the table, so it
+    has only its own.
 
     Raises:
         FormatError: the query names a table that keeps none.
     """
     own = _lowered(given)
-    if "path" in own:
+    if not _PLACES.isdisjoint(own):
         return dict(given)
     kept = [field.metadata[METADATA] for field in schema if METADATA in field.metadata]
     if not kept and not given:
