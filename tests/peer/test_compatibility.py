@@ -1,4 +1,4 @@
-"""RocketMQ's own integration tests: their record, and a fast selection of them."""
+"""RocketMQ's own integration tests: the page about them, and a fast selection of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.peer.compatibility.java_class import FAILED, PASSED, Outcome
-from tests.peer.compatibility.record import load, save
+from tests.peer.compatibility.page import PAGE, page
+from tests.peer.compatibility.record import load, reasons, save, unexplained
 from tests.peer.compatibility.run import run_class
 from tests.peer.compatibility.servers import JAVA, MQLAKE, started
 from tests.peer.java_build import JavaMissingError
@@ -31,6 +32,25 @@ SELECTION: dict[str, tuple[str, ...]] = {
 
 The last class changes settings, so that the others share their servers.
 """
+
+
+def test_the_page_says_what_was_recorded() -> None:
+    assert PAGE.read_text() == page(load(), reasons()), (
+        "write it again: python -c 'from tests.peer.compatibility.page import write; write()'"
+    )
+
+
+def test_each_failure_has_a_reason_and_nothing_else_has() -> None:
+    record = load()
+    ours = {name: sides[MQLAKE] for name, sides in record.items() if MQLAKE in sides}
+    assert not unexplained(ours)
+    passed = {
+        name
+        for name, sides in record.items()
+        if all(side in sides and sides[side].state == PASSED for side in (MQLAKE, JAVA))
+    }
+    assert not reasons().keys() & passed
+    assert reasons().keys() <= record.keys()
 
 
 def test_a_record_keeps_what_a_run_left_out(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=3, help="classes that run at the same time")
     parser.add_argument("--logs", type=Path, default=BUILD / "compatibility")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # processes end, too
     classes = [name for name in class_names() if any(word in name for word in arguments.classes)]
     results = {
         side: run(side, classes, arguments.logs, arguments.at_once, _print)

@@ -29,8 +29,8 @@ SETTINGS: dict[str, object] = {
 }
 """What the tests' own `IntegrationTestBase` gives its brokers."""
 
-_PATIENCE = 60
-"""Seconds until a process listens, or has stopped."""
+_PATIENCE = 300
+"""Seconds until a process listens, or has stopped; the first one may have to compile kernels."""
 
 
 class Cluster:

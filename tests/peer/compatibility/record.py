@@ -47,6 +47,11 @@ def reasons() -> dict[str, str]:
     return {method: table["why"] for table in tables for method in table["methods"]}
 
 
+def circumstances() -> str:
+    """Return what is to be known about how the recorded runs were made."""
+    return tomllib.loads(REASONS.read_text())["circumstances"].strip()
+
+
 def unexplained(results: Results) -> list[str]:
     """Return the methods that failed though no reason is given."""
     known = reasons()

@@ -41,15 +41,17 @@ def run(
     at_once: int,
     progress: Callable[[str, str, Outcome], None],
 ) -> Results:
-    """Run these classes against MQLAKE or JAVA; a method that fails is run once more, alone.
+    """Run these classes against MQLAKE or JAVA; methods that fail are run once more.
 
     `logs` gets a file for each class; `progress` is called with a class, a method, its outcome.
     """
     waiting = deque(classes)
     results: Results = {}
+    lent: list[Servers] = []
 
     def work() -> None:
         with started(side, logs) as servers:
+            lent.append(servers)
             while waiting:
                 name = waiting.popleft()
                 for method, outcome in run_class(servers, name).items():
@@ -57,15 +59,19 @@ def run(
                     progress(name, method, outcome)
 
     with ThreadPoolExecutor(at_once) as pool:
-        for done in [pool.submit(work) for _ in range(at_once)]:
-            done.result()
+        try:
+            for done in [pool.submit(work) for _ in range(at_once)]:
+                done.result()
+        except BaseException:
+            waiting.clear()
+            for servers in lent:
+                servers.abandon()
+            raise
     return dict(sorted(results.items()))
 
 
 def run_class(servers: Servers, name: str, methods: Sequence[str] = ()) -> dict[str, Outcome]:
     """Run one class, or some of its methods; one that failed counts as its second try ended."""
     outcomes = servers.run(name, methods)
-    for method, outcome in list(outcomes.items()):
-        if outcome.state == FAILED:
-            outcomes.update(servers.run(name, [method]))
-    return outcomes
+    failed = [method for method, outcome in outcomes.items() if outcome.state == FAILED]
+    return outcomes | (servers.run(name, failed) if failed else {})

@@ -14,33 +14,38 @@ from tests.peer.compatibility.java_class import FAILED, LIMIT, JavaClass, Outcom
 MQLAKE, JAVA = "mqlake", "RocketMQ"
 
 
+class AbandonedError(Exception):
+    """The run was ended before its time."""
+
+
 class Servers:
     """Runs classes one after the other.
 
     Processes of mqlake serve several classes; new ones take their place after a class that changed
     settings or failed. Java's brokers live and end with the JVM of each class.
-
-    Attributes:
-        refused: settings that tests changed and mqlake refused, and why.
     """
 
     def __init__(self, side: str, directory: Path, logs: Path) -> None:
         self._side, self._directory, self._logs = side, directory, logs
         self._cluster: Cluster | None = None
         self._used = ExitStack()
-        self.refused: dict[str, str] = {}
+        self._tests: JavaClass | None = None
+        self._is_abandoned = False
 
     def run(
         self, name: str, methods: Sequence[str] = (), limit: float = LIMIT
     ) -> dict[str, Outcome]:
-        """Run one class, or some of its methods; return how each method ended."""
+        """Run one class, or some of its methods; return how each method ended.
+
+        Raises:
+            AbandonedError: `abandon` was called.
+        """
         log = self._logs / self._side / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         if self._side == JAVA:
             with tempfile.TemporaryDirectory(dir=self._directory) as place:
-                return JavaClass(name, Path(place), log).run(methods, limit).outcomes
+                return self._run_in(JavaClass(name, Path(place), log), methods, limit).outcomes
         report = self._run(name, log, methods, limit)
-        self.refused.update(report.refused)
         if report.changed or any(each.state == FAILED for each in report.outcomes.values()):
             self.close()
         return report.outcomes
@@ -55,7 +60,19 @@ class Servers:
         tests = JavaClass(
             name, self._directory, log, _properties(cluster), lambda verb, name: acts[verb](name)
         )
+        return self._run_in(tests, methods, limit)
+
+    def _run_in(self, tests: JavaClass, methods: Sequence[str], limit: float) -> Report:
+        self._tests = tests
+        if self._is_abandoned:
+            raise AbandonedError
         return tests.run(methods, limit)
+
+    def abandon(self) -> None:
+        """End the class that another thread runs, and let it run no other."""
+        self._is_abandoned = True
+        if self._tests is not None:
+            self._tests.kill()
 
     def close(self) -> None:
         """Stop the processes, if any run."""

@@ -226,7 +226,8 @@ class BrokerCalls:
         """Return the first queue offset that a queue still has."""
         header = QueueHeader(topic=queue.topic, queue_id=queue.queue_id)
         answer = await self._ask_master(queue, RequestCode.GET_MIN_OFFSET, header)
-        return answer.header(OffsetHeader).offset
+        # A batch consume queue without messages is said to start at -1.
+        return max(0, answer.header(OffsetHeader).offset)
 
     async def offset_at(self, queue: MessageQueue, milliseconds: int) -> int:
         """Return the queue offset of the first message stored at a time or later."""
