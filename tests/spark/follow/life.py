@@ -37,6 +37,8 @@ def options(store: Path, format_: Format, out: Path, *, once: bool) -> FollowOpt
         source={"maxOffsetsPerTrigger": str(BATCH)},
         once=once,
         processing_time="0 seconds",
+        target_lag=0,
+        keep_versions=0,
         compact_every=3,
         publish_after=1,
     )

@@ -97,7 +97,7 @@ def test_a_growing_store(session: ClassicSession, tmp_path: Path) -> None:
     path, out = tmp_path / "store", tmp_path / "table"
     stop = threading.Event()
     reports: list[FollowReport] = []
-    given = options(path, Format.DELTA, out, once=False, processing_time="0 seconds")
+    given = options(path, Format.DELTA, out, once=False, processing_time="0 seconds", target_lag=0)
 
     def run() -> None:
         reports.append(follow(session, given, stop))

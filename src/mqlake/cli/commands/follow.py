@@ -67,8 +67,16 @@ def follow(
     once: Annotated[
         bool, typer.Option("--once", help="Stop when all that is there now is taken.")
     ] = False,
+    target_lag: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="How long messages wait for others, unless a whole micro-batch waits.",
+        ),
+    ] = 60.0,
     processing_time: Annotated[
-        str, typer.Option(metavar="INTERVAL", help="Least time between two micro-batches.")
+        str, typer.Option(metavar="INTERVAL", help="Least time between two looks at the log.")
     ] = "1 second",
     max_offsets_per_trigger: Annotated[
         int, typer.Option(metavar="N", min=1, help="At most so many messages a micro-batch.")
@@ -105,7 +113,7 @@ def follow(
     ] = False,
     target_file_size: Annotated[
         int,
-        typer.Option(metavar="BYTES", min=1, help="Size up to which small files are merged."),
+        typer.Option(metavar="BYTES", min=1, help="Least size to which small files are merged."),
     ] = 128 << 20,
     compact_every: Annotated[
         int,
@@ -114,7 +122,21 @@ def follow(
             min=0,
             help="Merge small files after so many micro-batches (delta, iceberg); 0 for never.",
         ),
-    ] = 50,
+    ] = 10,
+    keep_versions: Annotated[
+        float,
+        typer.Option(
+            metavar="HOURS",
+            min=0,
+            help="How long old versions can be read (delta, iceberg).",
+        ),
+    ] = 168.0,
+    expire: Annotated[
+        bool,
+        typer.Option(
+            "--expire/--no-expire", help="Remove older versions and their files, once an hour."
+        ),
+    ] = True,
     publish_after: Annotated[
         float,
         typer.Option(
@@ -132,6 +154,13 @@ def follow(
     catalog_name: Annotated[
         str, typer.Option(metavar="NAME", help="Name of the catalog (iceberg).")
     ] = "default",
+    catalog_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Option of PyIceberg's catalog, such as type=glue; may be given several times.",
+        ),
+    ] = None,
     table: Annotated[
         str | None,
         typer.Option(
@@ -148,8 +177,8 @@ def follow(
         raise UsageError("--out names the table; it goes with --to delta, iceberg and parquet")
     if (check or replay) and (to == "store" or (check and replay)):
         raise UsageError("--check or --replay go with --to delta, iceberg and parquet")
-    if to != "iceberg" and (catalog or table):
-        raise UsageError("--catalog and --table go with --to iceberg only")
+    if to != "iceberg" and (catalog or catalog_option or table):
+        raise UsageError("--catalog, --catalog-option and --table go with --to iceberg only")
     source = {
         "startingOffsets": starting_offsets,
         "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
@@ -186,10 +215,13 @@ def follow(
             format=Format(to),
             out=target,
             target_file_size=target_file_size,
+            target_lag=target_lag,
             compact_every=compact_every,
+            keep_versions=keep_versions * 3600 if expire else None,
             publish_after=publish_after,
             catalog=catalog,
             catalog_name=catalog_name,
+            catalog_options=_named_values(catalog_option or []),
             table=table,
         )
     start = time.perf_counter()
@@ -238,3 +270,14 @@ def _beside(options: FollowOptions, start: float, *, is_check: bool, json: bool)
     else:
         draw(views.replay_view(replayed, seconds))
     return 0
+
+
+def _named_values(given: list[str]) -> dict[str, str]:
+    """Return NAME=VALUE options by name; an error does not show the value, it may be a secret."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, separator, value = one.partition("=")
+        if not separator or not name:
+            raise UsageError("--catalog-option takes NAME=VALUE, such as type=glue")
+        found[name] = value
+    return found

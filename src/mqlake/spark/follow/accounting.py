@@ -23,7 +23,7 @@ from mqlake.spark.follow.damage import damage_of
 from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.digest import COUNTED, Digest, digest
 from mqlake.spark.follow.evolution import table_schema
-from mqlake.spark.follow.identity import Identity, known_followers
+from mqlake.spark.follow.identity import Identity, alone, known_followers
 from mqlake.spark.follow.letters import DELETED, REFUSED, messages
 from mqlake.spark.follow.log_positions import LogPositions, read_options_of
 from mqlake.spark.follow.options import FollowOptions, StoreQuery
@@ -94,6 +94,13 @@ def check(options: FollowOptions, engine: Engine) -> CheckReport:
     followers = known_followers(options)
     if not followers:
         raise JobError(f"{options.out}: nothing has been followed into this table")
+    with alone(options):
+        return _check(options, engine, followers)
+
+
+def _check(
+    options: FollowOptions, engine: Engine, followers: list[tuple[Path, Identity]]
+) -> CheckReport:
     table = open_table(options)
     there = table.column_names()
     columns = tuple(name for name in COUNTED if name in there)

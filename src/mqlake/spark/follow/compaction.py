@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pyarrow import parquet
 
 from mqlake.spark.follow.data_file import ROW_GROUP, DataFile, FileWriter
+from mqlake.storage.clock import SystemClock
 
 MOST_FILES = 500
 """Files of one merge."""
+
+LARGEST = 2.5
+"""How many times the target size a file may have."""
 
 
 @dataclass(frozen=True)
@@ -39,33 +44,59 @@ class Merged:
     outputs: tuple[DataFile, ...]
 
 
-def small_files(files: Iterable[DataFile], target: int) -> Iterator[tuple[DataFile, ...]]:
+def small_files(
+    files: Iterable[DataFile], target: int, today: str, *, is_last: bool = False
+) -> Iterator[tuple[DataFile, ...]]:
     """Yield files that should be one, by partition.
 
-    The largest of them is no larger than twice the others together. So the size of the file that a
-    byte is in grows by half at least whenever it is written again.
+    Groups that have at least the target size become files that stay. In others the largest file is
+    no larger than twice the rest together: so the size of the file that a byte is in grows by half
+    at least whenever it is written again. What is left over stays small until more comes.
+
+    What is left over of a day that is over joins the smallest file that is large enough, unless
+    that would be too large.
+
+    Args:
+        today: as `DataFile.day`; earlier days are over.
+        is_last: nothing may come for long, so all days are over.
     """
     partitions: dict[tuple[str, str], list[DataFile]] = {}
     for file in files:
-        if file.size < target:
-            partitions.setdefault((file.topic, file.day), []).append(file)
-    for found in partitions.values():
-        for group in _groups(sorted(found, key=lambda file: file.size), target):
-            while len(group) > 1 and group[-1].size > 2 * sum(file.size for file in group[:-1]):
-                group.pop()
+        partitions.setdefault((file.topic, file.day), []).append(file)
+    for (_, day), found in partitions.items():
+        is_over = is_last or day < today
+        small = sorted((one for one in found if one.size < target), key=lambda file: file.size)
+        for group in _groups(small, target):
+            size = sum(file.size for file in group)
+            if size < target and is_over:
+                large = [one for one in found if target <= one.size <= LARGEST * target - size]
+                group += sorted(large, key=lambda file: file.size)[:1]
+            elif size < target:
+                _drop_too_large(group)
             if len(group) > 1:
                 yield tuple(sorted(group, key=lambda file: Path(file.path).name))
 
 
+def utc_day() -> str:
+    """Return today, as `DataFile.day` has it."""
+    return datetime.fromtimestamp(SystemClock().milliseconds() / 1000, UTC).date().isoformat()
+
+
+def _drop_too_large(group: list[DataFile]) -> None:
+    while len(group) > 1 and group[-1].size > 2 * sum(file.size for file in group[:-1]):
+        group.pop()
+
+
 def _groups(files: list[DataFile], target: int) -> Iterator[list[DataFile]]:
+    """Yield files in groups of the target size or just above, and what is left over."""
     group: list[DataFile] = []
     size = 0
     for file in files:
-        if group and (size + file.size > target or len(group) == MOST_FILES):
-            yield group
-            group, size = [], 0
         group.append(file)
         size += file.size
+        if size >= target or len(group) == MOST_FILES:
+            yield group
+            group, size = [], 0
     if group:
         yield group
 
@@ -89,7 +120,8 @@ def merge(job: Merge) -> Merged:
 def _merged(job: Merge, schema: Any, files: list[DataFile]) -> DataFile:
     first = Path(files[0].path)
     stem = first.name.rpartition("-")[0]
-    writer = FileWriter(Path(job.directory) if job.directory else first.parent, stem, schema)
+    directory = Path(job.directory) if job.directory else first.parent
+    writer = FileWriter(directory, stem, schema, _rows_of_group(files))
     try:
         gathered: list[Any] = []
         size = 0
@@ -105,6 +137,17 @@ def _merged(job: Merge, schema: Any, files: list[DataFile]) -> DataFile:
     except BaseException:
         writer.discard()
         raise
+
+
+def _rows_of_group(files: list[DataFile]) -> int:
+    """Return about how many rows a row group of files that are merged has."""
+    rows = sum(file.rows for file in files)
+    size = 0
+    for file in files:
+        metadata = parquet.read_metadata(file.path)
+        groups = range(metadata.num_row_groups)
+        size += sum(metadata.row_group(group).total_byte_size for group in groups)
+    return max(1, min(rows, rows * ROW_GROUP // (size + 1)))
 
 
 def _batches(files: list[DataFile]) -> Iterator[Any]:

@@ -19,7 +19,15 @@ COMPRESSION = "zstd"
 ROW_GROUP = 32 << 20
 """Bytes of Arrow columns in a row group, about: so much of a file is in memory when it is read."""
 
-_COUNTED = (pa.types.is_integer, pa.types.is_timestamp)
+_COUNTED = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_string)
+
+LONGEST_BOUND = 64
+"""Characters of a text that is a bound. Longer ones would make the table's log large."""
+
+BLOOM = "uniqKey"
+"""Column of merged files with a Bloom filter: each of its values is looked up alone."""
+
+_FALSE_HITS = 0.01
 
 
 class DataFile(msgspec.Struct, frozen=True):
@@ -29,7 +37,7 @@ class DataFile(msgspec.Struct, frozen=True):
         path: absolute.
         topic, day: of all its rows; the day is the UTC day of the store time, as YYYY-MM-DD.
         size: bytes.
-        least, most: of each number and time, in the form that Delta Lake's log has.
+        least, most: of each number, time and short text, in the form that Delta Lake's log has.
     """
 
     path: str
@@ -47,9 +55,10 @@ class FileWriter:
     Args:
         stem: what the name begins with.
         schema: Arrow schema of its columns.
+        group: rows of a row group, if it is to have Bloom filters.
     """
 
-    def __init__(self, directory: Path, stem: str, schema: Any) -> None:
+    def __init__(self, directory: Path, stem: str, schema: Any, group: int | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.path = directory / f"{stem}-{uuid.uuid4().hex}.parquet"
         self._file = self.path.open("xb")
@@ -59,6 +68,7 @@ class FileWriter:
             self._file,
             schema,
             compression=COMPRESSION,
+            bloom_filter_options=_bloom(schema, group),
         )
 
     @property
@@ -109,12 +119,19 @@ def _bounds(metadata: Any, schema: Any) -> tuple[dict[str, Any], dict[str, Any]]
         groups = range(metadata.num_row_groups)
         found = [metadata.row_group(group).column(number).statistics for group in groups]
         if found and all(each is not None and each.has_min_max for each in found):
-            least[name] = _written(min(each.min for each in found))
-            most[name] = _written(max(each.max for each in found))
+            low, high = min(each.min for each in found), max(each.max for each in found)
+            if not isinstance(high, str) or max(len(low), len(high)) <= LONGEST_BOUND:
+                least[name], most[name] = _written(low), _written(high)
     return least, most
 
 
+def _bloom(schema: Any, group: int | None) -> dict[str, Any] | None:
+    if group is None or BLOOM not in schema.names:
+        return None
+    return {BLOOM: {"ndv": group, "fpp": _FALSE_HITS}}
+
+
 def _written(value: Any) -> Any:
-    if isinstance(value, int):
+    if isinstance(value, int | str):
         return value
     return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")

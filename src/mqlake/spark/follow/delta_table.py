@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
-from mqlake.spark.follow.compaction import Merge, Merged, small_files
+from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, table_schema
 from mqlake.spark.follow.options import FollowOptions
@@ -83,6 +83,22 @@ class DeltaLakeTable:
             CommitProperties(app_transactions=[Transaction(_application(follower), batch)]),
         )
 
+    def expire(self, keep: float) -> None:
+        """Remove files that no version of the last `keep` seconds has, and remains of attempts.
+
+        The log of versions is cleaned up by the table's own `delta.logRetentionDuration`.
+        """
+        self._table.update_incremental()
+        try:
+            self._table.vacuum(
+                int(keep // 3600), dry_run=False, enforce_retention_duration=False, full=True
+            )
+            self._table.create_checkpoint()
+            self._table.cleanup_metadata()
+        except DeltaError as error:
+            raise JobError(f"{self._root}: {error}") from None
+        self._table.update_incremental()
+
     def files(self) -> list[DataFile]:
         return list(self._files())
 
@@ -97,8 +113,9 @@ class DeltaLakeTable:
         self._table.update_incremental()
         return [field.name for field in pa.schema(self._table.schema())]
 
-    def merges(self, *, is_last: bool) -> list[Merge]:  # noqa: ARG002  small is small
-        return [Merge(group) for group in small_files(self._files(), self._target)]
+    def merges(self, *, is_last: bool) -> list[Merge]:
+        groups = small_files(self._files(), self._target, utc_day(), is_last=is_last)
+        return [Merge(group) for group in groups]
 
     def replace(self, merged: Sequence[Merged]) -> None:
         there = {file.path for file in self._files()}

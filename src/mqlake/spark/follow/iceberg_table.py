@@ -9,19 +9,22 @@ follower and the batch's number. A catalog takes a change only if nobody else ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from mqlake.errors import JobError
-from mqlake.spark.follow.compaction import Merge, Merged, small_files
+from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.iceberg_expiry import expire
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
+from mqlake.storage.clock import SystemClock
 
 try:
     from pyiceberg.catalog import Catalog, load_catalog
@@ -50,22 +53,28 @@ class IcebergTable:
         self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
         if "." not in self._identifier:
             raise JobError(f"{self._identifier}: give NAMESPACE.NAME as the table's name")
-        catalog = self._open_catalog(options.catalog, options.catalog_name)
+        catalog = self._open_catalog(options)
         try:
             self._table = catalog.load_table(self._identifier)
         except NoSuchTableError:
             self._table = self._create(catalog)
         self._check()
 
-    def _open_catalog(self, uri: str | None, name: str) -> Catalog:
-        if uri is None:
+    def _open_catalog(self, options: FollowOptions) -> Catalog:
+        given = dict(options.catalog_options)
+        if options.catalog is not None:
+            given["uri"] = options.catalog
+        elif not given:
             state = self._root / STATE
             state.mkdir(parents=True, exist_ok=True)
-            uri = f"sqlite:///{state / 'catalog.db'}"
+            given["uri"] = f"sqlite:///{state / 'catalog.db'}"
+        given.setdefault("warehouse", f"{SCHEME}{self._root.parent}")
         try:
-            return load_catalog(name, uri=uri, warehouse=f"{SCHEME}{self._root.parent}")
+            return load_catalog(options.catalog_name, **given)
         except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
-            raise JobError(f"{uri}: this catalog cannot be opened: {error}") from None
+            reason = without_secrets(str(error), given)
+            name = without_secrets(given.get("uri", options.catalog_name), given)
+            raise JobError(f"{name}: this catalog cannot be opened: {reason}") from None
 
     def _create(self, catalog: Catalog) -> Table:
         catalog.create_namespace_if_not_exists(self._identifier.rpartition(".")[0])
@@ -129,6 +138,9 @@ class IcebergTable:
                     for file in files:
                         append.append_data_file(self._described(transaction, file))
 
+    def expire(self, keep: float) -> None:
+        expire(self._table, self._root, SystemClock().milliseconds() - int(keep * 1000))
+
     def files(self) -> list[DataFile]:
         return [file for file, _ in self._files()]
 
@@ -142,9 +154,9 @@ class IcebergTable:
         self._table.refresh()
         return [field.name for field in self._table.schema().fields]
 
-    def merges(self, *, is_last: bool) -> list[Merge]:  # noqa: ARG002  small is small
-        files = [file for file, _ in self._files()]
-        return [Merge(group) for group in small_files(files, self._target)]
+    def merges(self, *, is_last: bool) -> list[Merge]:
+        groups = small_files(self.files(), self._target, utc_day(), is_last=is_last)
+        return [Merge(group) for group in groups]
 
     def replace(self, merged: Sequence[Merged]) -> None:
         there = {file.path: found for file, found in self._files()}
@@ -176,6 +188,14 @@ class IcebergTable:
     def _described(self, transaction: Transaction, file: DataFile) -> Any:
         io, metadata = self._table.io, transaction.table_metadata
         return parquet_file_to_data_file(io, metadata, f"{SCHEME}{file.path}")
+
+
+def without_secrets(text: str, given: Mapping[str, str]) -> str:
+    """Return a text without the values of options, and without what is before `@` in a URI."""
+    for name, value in given.items():
+        if name not in ("uri", "type", "warehouse") and value:
+            text = text.replace(value, "***")
+    return re.sub(r"(?<=://)[^/@\s]*@", "***@", text)
 
 
 def _map_names(transaction: Transaction) -> None:

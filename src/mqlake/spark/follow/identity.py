@@ -55,7 +55,7 @@ def held(options: FollowOptions) -> Generator[Identity]:
         JobError: the checkpoint is in use, or is of another store or table; or the table already
             follows this store with another checkpoint, or with one that is lost.
     """
-    with in_use(options.checkpoint), _alone(options):
+    with in_use(options.checkpoint), alone(options):
         yield _identity(options)
 
 
@@ -82,7 +82,7 @@ def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
     return found
 
 
-def _alone(options: FollowOptions) -> AbstractContextManager[None]:
+def alone(options: FollowOptions) -> AbstractContextManager[None]:
     """Use a table alone whose commits are not made by a library that lets several go on at once."""
     if options.format is Format.PARQUET:
         return in_use(options.out / STATE)

@@ -10,8 +10,9 @@ from mqlake.jobs.local import Progress
 from mqlake.spark.follow.dead_letters import NEEDED, DeadLetters
 from mqlake.spark.follow.identity import Identity, begin_at, held
 from mqlake.spark.follow.log_positions import LogPositions, begin_of
+from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import MicroBatches
-from mqlake.spark.follow.options import FollowOptions, Format
+from mqlake.spark.follow.options import BATCH_LIMIT, FollowOptions, Format
 from mqlake.spark.follow.query import Query, require_classic
 from mqlake.spark.follow.table import open_table
 from mqlake.spark.session import Session
@@ -73,11 +74,14 @@ def follow(
             None if options.fails_on_loss else dead_letters,
         )
         stop = stop or threading.Event()
-        idle = batches.compact if waits else None
+        maintenance = Maintenance(batches, options)
+        idle = maintenance.while_idle
         query = _query_of(options, identity)
-        Query(session.spark, query, batches.take, stop, progress, idle).run()
+        Query(session.spark, query, maintenance.take, stop, progress, idle).run()
         if waits or (options.once and every):
             batches.compact(is_last=True)
+        if options.once:
+            maintenance.expire()
     totals = batches.totals
     return FollowReport(
         str(options.store),
@@ -102,7 +106,14 @@ def _with_begin(options: FollowOptions, identity: Identity) -> Identity:
 
 def _query_of(options: FollowOptions, identity: Identity) -> FollowOptions:
     """Return the query that has what the table and its dead letters need of each message."""
-    source = {**options.source, "failOnDataLoss": str(options.fails_on_loss).lower()}
+    most = options.source.get("maxOffsetsPerTrigger", str(BATCH_LIMIT))
+    source = {
+        **options.source,
+        "failOnDataLoss": str(options.fails_on_loss).lower(),
+        "maxOffsetsPerTrigger": most,
+        "minOffsetsPerTrigger": most,
+        "maxTriggerDelay": f"{round(options.target_lag * 1000)}ms",
+    }
     if identity.begin is not None:
         source["startingPosition"] = msgspec.json.encode(identity.begin).decode()
     columns = tuple(name for name in COLUMNS if name in options.columns or name in NEEDED)

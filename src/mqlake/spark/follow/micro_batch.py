@@ -99,6 +99,12 @@ class MicroBatches:
         self.totals.dead_letters += self._dead_letters.take_damage(number, start, end)
         return self._dead_letters.has(number)
 
+    def expire(self, keep: float) -> None:
+        """Forget versions older than `keep` seconds, of the table and of its dead letters."""
+        self._table.expire(keep)
+        if self._dead_letters is not None and self._dead_letters.exists:
+            self._dead_letters.table.expire(keep)
+
     def compact(self, *, is_last: bool = False) -> None:
         """Merge small files, a task each, and replace them in one step."""
         self._since_merge = 0

@@ -35,7 +35,7 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
         source: options of the source `rocketmq`, without `path` and `columns`.
         columns: columns of the source, in its order.
         once: stop when all that is there now is taken.
-        processing_time: least time between two micro-batches, as Spark writes it.
+        processing_time: least time between two looks at the log, as Spark writes it.
     """
 
     store: Path
@@ -50,27 +50,39 @@ class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.asdict(self)
 
 
+BATCH_LIMIT = 500_000
+"""Messages of a micro-batch, if the source's options do not say it."""
+
+
 class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     """A query over a store, and the table that its messages go to.
 
     Attributes:
         out: directory of the table.
-        target_file_size: bytes that a data file should have; the sizes below are merged.
+        target_lag: seconds that a message waits at most for others to be committed with; less if
+            a whole micro-batch waits.
+        target_file_size: bytes that a data file should have at least; smaller ones are merged.
         compact_every: micro-batches between two looks for small files, 0 for none.
+        keep_versions: seconds for which old versions of the table can be read; their files are
+            removed afterwards. None keeps them for ever.
         publish_after: seconds that messages of a Parquet table wait for others (`parquet_table`).
         catalog: URI of an Iceberg catalog; one of the table's own without it.
         catalog_name: name of the catalog, by which SQL catalogs find their tables.
         table: namespace and name in that catalog.
+        catalog_options: what else PyIceberg's catalog takes, such as `type` or `token`.
     """
 
     format: Format
     out: Path
+    target_lag: float = 60.0
     target_file_size: int = 128 << 20
-    compact_every: int = 50
+    compact_every: int = 10
+    keep_versions: float | None = 7 * 86_400.0
     publish_after: float = 60.0
     catalog: str | None = None
     catalog_name: str = "default"
     table: str | None = None
+    catalog_options: dict[str, str] = {}
 
     @property
     def fails_on_loss(self) -> bool:

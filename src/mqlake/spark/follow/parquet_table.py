@@ -143,6 +143,9 @@ class ParquetTable:
         for file in removed:
             Path(file.path).unlink(missing_ok=True)
 
+    def expire(self, keep: float) -> None:
+        """Do nothing: there are no versions."""
+
     def files(self) -> list[DataFile]:
         shown = self._root.glob("topic=*/day=*/*.parquet")
         waiting = [one.file for one in self._state.staged]

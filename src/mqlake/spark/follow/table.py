@@ -38,6 +38,10 @@ class LakeTable(Protocol):
         """Add files, remove others, and note that this batch is in the table, in one step."""
         ...
 
+    def expire(self, keep: float) -> None:
+        """Forget versions older than `keep` seconds, and remove files that only they have."""
+        ...
+
     def files(self) -> list[DataFile]:
         """Return the files that followers wrote and of which no row was deleted."""
         ...

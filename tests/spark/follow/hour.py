@@ -1,0 +1,265 @@
+"""An hour of messages into a table at default settings: `python -m tests.spark.follow.hour`.
+
+A process puts 1,000 messages a second over 20 topics into a store; `mqlake follow` brings them into
+a table. Afterwards the table is maintained, checked, deleted and built again from the log. With
+`--nightly`, the figures go to docs/follow.md. `--minutes` shortens the run, and the target size of
+files with it; nothing else differs from the defaults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mqlake.spark.follow.options import FollowOptions, Format
+from mqlake.spark.options.reference import make_table, with_tables
+from mqlake.spark.session import open_session
+from mqlake.storage.local import LocalDirectory
+from mqlake.store import BlockingMessageStore, Message, StoreReader
+from mqlake.store.log.segments import open_log
+from tests.reliability import machine, versions
+from tests.spark.follow.tables import data_files, iceberg
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "follow.md"
+RATE = 1000
+TOPICS = 20
+BODY = 1024
+TICK = 0.05
+FORMATS = (Format.DELTA, Format.ICEBERG)
+
+MOST_COMMITS = 120
+MOST_LAG = 90.0
+LEAST_IN_LARGE = 0.9
+LEAST_REBUILD = 0.5
+NEAR = 0.95
+"""Share of the target size from which a file counts as being of that size."""
+
+
+class Outcome(msgspec.Struct):
+    """What one run came to.
+
+    Attributes:
+        commits: versions or snapshots of the table when the hour was over.
+        lag: seconds between the oldest message of a batch and the commit of it, the longest.
+        in_large: share of bytes in files of the target size after maintenance.
+        rebuild, read: messages a second.
+    """
+
+    format: Format
+    minutes: float
+    messages: int
+    target: int
+    commits: int
+    lag: float
+    files: int
+    in_large: float
+    rebuild: float
+    read: float
+    is_whole: bool
+
+    @property
+    def violations(self) -> list[str]:
+        """What is not as it should be; commits are compared by the hour."""
+        by_hour = self.commits * 60 / self.minutes
+        found = {
+            f"{self.commits} commits in {self.minutes:g} minutes": by_hour <= MOST_COMMITS,
+            f"a lag of {self.lag:.1f} s": self.lag <= MOST_LAG,
+            f"{self.in_large:.0%} of bytes in large files": self.in_large >= LEAST_IN_LARGE,
+            f"rebuilt at {self.rebuild / self.read:.2f} x the read rate": (
+                self.rebuild >= LEAST_REBUILD * self.read
+            ),
+            "the check found a difference": self.is_whole,
+        }
+        return [what for what, holds in found.items() if not holds]
+
+
+def produce(path: Path, minutes: float, rate: int) -> None:
+    """Put messages at a steady rate; what was missed for want of time is caught up."""
+    chance = random.Random(0)
+    start, sent = time.monotonic(), 0
+    with BlockingMessageStore.open(path) as store:
+        while sent < minutes * 60 * rate:
+            due = min(int((time.monotonic() - start) * rate), int(minutes * 60 * rate))
+            for number in range(sent, due):
+                text = b'{"order": %d, "amount": %d, "note": "' % (number, chance.randrange(10_000))
+                body = text + chance.randbytes(BODY - len(text) - 2) + b'"}'
+                topic, key = f"Topic{number % TOPICS:02}", f"order-{number}"
+                store.put(Message(topic, body, queue_id=number // TOPICS % 4, tags="T", keys=[key]))
+            sent = due
+            time.sleep(TICK)
+
+
+def run(scratch: Path, format_: Format, minutes: float, rate: int) -> Outcome:
+    """Return what came of one run."""
+    store, table = scratch / "store", scratch / "table"
+    target = max(1 << 20, int(_default_target() * min(1.0, minutes / 60)))
+    sender = subprocess.Popen(
+        [sys.executable, "-m", __spec__.name, "--produce", store, f"--minutes={minutes}",
+         f"--rate={rate}"],
+        cwd=ROOT,
+    )  # fmt: skip
+    while not (store / "commitlog").is_dir():
+        time.sleep(0.1)
+    follower = subprocess.Popen([*_follow(store, format_, table, target)], cwd=ROOT)
+    try:
+        sender.wait()
+        end = _log_end(store)
+        while _committed(table)[0] < end:
+            assert follower.poll() is None, "mqlake follow ended"
+            time.sleep(1)
+    finally:
+        sender.kill()
+        follower.send_signal(signal.SIGTERM)
+        follower.wait()
+    commits, lag = _commits(format_, table), _committed(table)[1]
+    command = _follow(store, format_, table, target)
+    subprocess.run([*command, "--once"], cwd=ROOT, check=True)
+    files = (Path(name.removeprefix("file://")) for name in data_files(format_, table))
+    sizes = [file.stat().st_size for file in files]
+    checked = subprocess.run([*command, "--check"], cwd=ROOT, check=False)
+    read = _read_rate(store)
+    shutil.rmtree(table)
+    built = subprocess.run([*command, "--once"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    report: dict[str, Any] = json.loads(built.stdout)
+    return Outcome(
+        format=format_,
+        minutes=minutes,
+        messages=report["messages"],
+        target=target,
+        commits=commits,
+        lag=lag,
+        files=len(sizes),
+        in_large=sum(size for size in sizes if size >= NEAR * target) / sum(sizes),
+        rebuild=report["messages"] / report["seconds"],
+        read=read,
+        is_whole=checked.returncode == 0,
+    )
+
+
+def _default_target() -> int:
+    fields = msgspec.structs.fields(FollowOptions)
+    return next(int(field.default) for field in fields if field.name == "target_file_size")
+
+
+def _follow(store: Path, format_: Format, table: Path, target: int) -> list[str]:
+    command = [sys.executable, "-m", "mqlake", "follow", str(store), "--to", format_.value]
+    return [*command, "--out", str(table), f"--target-file-size={target}", "--json",
+            "--no-progress"]  # fmt: skip
+
+
+def _log_end(store: Path) -> int:
+    with StoreReader.open(store) as reader:
+        return reader.max_offset
+
+
+def _committed(table: Path) -> tuple[int, float]:
+    """Return up to where the log is in the table, and the longest that a message waited (s)."""
+    checkpoint = table / "_mqlake" / "checkpoint"
+    ends: dict[int, int] = {}
+    for path in (checkpoint / "offsets").glob("[0-9]*"):
+        text = path.read_text().strip().splitlines()
+        ends[int(path.name)] = json.loads(text[-1])["physicalOffset"] if text else 0
+    done = {
+        int(path.name): path.stat().st_mtime for path in (checkpoint / "commits").glob("[0-9]*")
+    }
+    last = max(done, default=-1)
+    if last < 0:
+        return 0, 0.0
+    identity = json.loads((checkpoint / "mqlake-follow.json").read_bytes())
+    longest = 0.0
+    log = open_log(LocalDirectory(identity["store"]))
+    for number, moment in done.items():
+        begin = identity["begin"]["physicalOffset"] if number == 0 else ends.get(number - 1)
+        found = None if begin is None else log.record(begin)
+        if found is not None:
+            longest = max(longest, moment - found.store_timestamp / 1000)
+    log.close()
+    return ends[last], longest
+
+
+def _commits(format_: Format, table: Path) -> int:
+    if format_ is Format.DELTA:
+        from deltalake import DeltaTable
+
+        return DeltaTable(table).version()
+    return len(iceberg(table).metadata.snapshots)
+
+
+def _read_rate(store: Path) -> float:
+    """Return how many messages a second Spark reads from a store in all columns."""
+    with open_session() as session:
+        frame = session.spark.read.format("rocketmq").load(str(store))
+        rates: list[float] = []
+        for _ in range(2):  # the first one starts the workers
+            start = time.perf_counter()
+            frame.write.format("noop").mode("overwrite").save()
+            rates.append(time.perf_counter() - start)
+        return frame.count() / min(rates)
+
+
+def write(outcomes: list[Outcome], rate: int, page: Path = PAGE) -> None:
+    """Write the figures into the page."""
+    head = ("table", "minutes", "messages", "target size", "commits", "longest lag", "files",
+            "bytes in files of that size", "rebuilt", "of the read rate", "check")  # fmt: skip
+    rows = [
+        (
+            one.format.value,
+            f"{one.minutes:g}",
+            f"{one.messages:,}",
+            f"{one.target / (1 << 20):.0f} MiB",
+            str(one.commits),
+            f"{one.lag:.0f} s",
+            str(one.files),
+            f"{one.in_large:.0%}",
+            f"{one.rebuild:,.0f} msg/s",
+            f"{one.rebuild / one.read:.2f}",
+            "all is there once" if one.is_whole else "differs",
+        )
+        for one in outcomes
+    ]
+    what = (
+        f"{rate:,} messages of {BODY:,} bytes a second over {TOPICS} topics, on "
+        f"{datetime.now(UTC):%Y-%m-%d}; {machine()}, load {os.getloadavg()[1]:.1f}. {versions()}.\n"
+    )
+    table = what + "\n" + make_table(head, rows)
+    page.write_text(with_tables(page.read_text(), {"measured": table}))
+
+
+def main() -> int:
+    """Return 0 if everything is as it should be, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m tests.spark.follow.hour")
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--rate", type=int, default=RATE)
+    parser.add_argument("--format", choices=[*FORMATS], help="only this one")
+    parser.add_argument("--produce", type=Path, help="put messages into this store, and stop")
+    parser.add_argument("--nightly", action="store_true", help="writes docs/follow.md")
+    arguments = parser.parse_args()
+    if arguments.produce is not None:
+        produce(arguments.produce, arguments.minutes, arguments.rate)
+        return 0
+    outcomes: list[Outcome] = []
+    for format_ in [Format(arguments.format)] if arguments.format else FORMATS:
+        with tempfile.TemporaryDirectory() as scratch:
+            outcomes.append(run(Path(scratch), format_, arguments.minutes, arguments.rate))
+        print(outcomes[-1], outcomes[-1].violations, file=sys.stderr, flush=True)
+    if arguments.nightly:
+        write(outcomes, arguments.rate)
+    return 1 if any(one.violations for one in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
