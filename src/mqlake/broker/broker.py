@@ -27,6 +27,8 @@ from mqlake.broker.reply.reply import Replies
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
+from mqlake.broker.static_topics.requests import StaticTopicAdmin
 from mqlake.broker.topics import queues_without_topic
 from mqlake.broker.transactions.end import EndTransactions
 from mqlake.broker.transactions.resume import ResumeChecks
@@ -69,6 +71,8 @@ FAMILIES: tuple[type[Family], ...] = (
     Replies,
     PopConsumption,
     LiteTopics,
+    StaticTopicAdmin,
+    StaticTopicCleaning,
     *ADMIN,
 )
 """Every family that a broker has, in the order in which they are made."""

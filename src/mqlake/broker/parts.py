@@ -11,8 +11,10 @@ from mqlake.broker.locks.queue_locks import QueueLocks
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.static_topics.forwarding import Forwarder
+from mqlake.broker.static_topics.mappings import StaticTopics
 from mqlake.broker.stats import LOOK, Stats
-from mqlake.broker.topics import Topics
+from mqlake.broker.topics import MOST_QUEUES, Topics
 from mqlake.remoting.slices import Slices
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
@@ -27,6 +29,8 @@ class Parts:
         settings: as they are now. Read them here each time: a change replaces them.
         store: messages, tables, and what is done with them.
         topics, groups: the broker's.
+        static_topics: those whose logic queues this broker leads, or led.
+        forwarder: asks other brokers for their stretches of logic queues.
         clients: who is connected: producers and consumers by group.
         locks: which consumers have queues for themselves, to keep their order.
         names: the name servers that are told of the topics.
@@ -51,6 +55,11 @@ class Parts:
         )
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(live, store.config.topics)
+        self.static_topics = StaticTopics(
+            live.now.broker_name, store.config.static_topics, MOST_QUEUES
+        )
+        self.forwarder = Forwarder(live)
+        self.on_stop.append(self.forwarder.stop)
         self.groups = Groups(live, store.config.groups)
         self.busy = Busy()
         self.stats = Stats(
@@ -63,7 +72,7 @@ class Parts:
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.clients = Clients(self)
         self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))
-        self.names = Registration(live, self.topics, self.slices)
+        self.names = Registration(live, self.topics, self.static_topics, self.slices)
 
     @property
     def settings(self) -> BrokerSettings:

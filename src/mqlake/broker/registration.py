@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 import msgspec
 
 from mqlake.broker.settings import BrokerSettings
+from mqlake.broker.static_topics.mappings import StaticTopics
 from mqlake.broker.topics import READ_WRITE, Topics
 from mqlake.client.cluster import Cluster
 from mqlake.errors import MqlakeError
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.register import TopicConfigs, body_crc
-from mqlake.protocol.bodies.route import TopicRouteData
+from mqlake.protocol.bodies.route import TopicQueueMappingInfo, TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
@@ -32,7 +34,7 @@ _SHORTEST, _LONGEST = 10.0, 60.0
 _AGAIN = 1.0
 """Seconds after which a registration that failed is tried again."""
 _FIRST = 2.0
-"""Seconds that a start waits at most for the first registration."""
+"""Seconds that a start, or a change of a static topic, waits at most for a registration."""
 _LAST = 0.5
 """Seconds that a stop waits at most for the name servers."""
 
@@ -52,13 +54,24 @@ class Registration:
     every second as long as it fails.
     """
 
-    def __init__(self, settings: Current[BrokerSettings], topics: Topics, slices: Slices) -> None:
+    def __init__(
+        self,
+        settings: Current[BrokerSettings],
+        topics: Topics,
+        static_topics: StaticTopics,
+        slices: Slices,
+    ) -> None:
         self._settings, self._topics, self._slices = settings, topics, slices
+        self._static_topics = static_topics
         self._cluster = Cluster(settings.now.namesrv_addr)
         self._client = self._cluster.client
         self._stale = {address: asyncio.Event() for address in self._cluster.name_servers}
         self._peers: dict[str, Peer] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        # How many changes there were, and how many of them each name server was told.
+        self._changes = 0
+        self._told = dict.fromkeys(self._stale, -1)
+        self._progress = asyncio.Condition()
         topics.on_change = self.changed
         settings.on_change(self.changed, "broker_permission", "register_name_server_period")
 
@@ -76,8 +89,18 @@ class Registration:
 
     def changed(self) -> None:
         """Register anew: topics have changed, or what the name servers are to know of them."""
+        self._changes += 1
         for stale in self._stale.values():
             stale.set()
+
+    async def told(self) -> None:
+        """Return once all name servers know of the changes so far, or some do not answer."""
+        changes = self._changes
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST), self._progress:
+                await self._progress.wait_for(
+                    lambda: all(told >= changes for told in self._told.values())
+                )
 
     async def route(self, topic: str) -> TopicRouteData | None:
         """Return where a topic's queues are, as the first name server says that knows it."""
@@ -124,6 +147,7 @@ class Registration:
                 pass
 
     async def _register(self, address: str) -> None:
+        changes = self._changes
         timeout = self._settings.now.register_broker_timeout_mills / 1000
         peer = await self._client.connect(address)
         if self._peers.get(address) is not peer:
@@ -132,6 +156,9 @@ class Registration:
             peer.on_close(lambda _: self._stale[address].set())
         registration = await self._slices.finish(self._registration())
         answer = await self._client.call(address, registration, timeout)
+        async with self._progress:
+            self._told[address] = changes
+            self._progress.notify_all()
         if answer.body:
             table = decode_body(_KVTable, answer.body).table
             await self._slices.finish(self._take_order(table))
@@ -145,7 +172,18 @@ class Registration:
                 texts.append(encode_body(name) + b":" + encode_body(self._allowed(topic)))
             yield
         # As `RegisterBody` is written, of which the topics are much the largest part.
-        wrapper = encode_body(TopicConfigs(data_version=version))
+        mappings: dict[str, TopicQueueMappingInfo] = {}
+        for name in list(self._static_topics):
+            if (info := self._static_topics.registered(name)) is not None:
+                mappings[name] = info
+            yield
+        wrapper = encode_body(
+            TopicConfigs(
+                data_version=version,
+                topic_queue_mapping_info_map=mappings,
+                mapping_data_version=self._static_topics.version,
+            )
+        )
         table = b'{"topicConfigTable":{' + b",".join(texts) + b"}"
         yield
         empty = b'{"topicConfigTable":{}'

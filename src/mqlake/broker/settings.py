@@ -136,6 +136,10 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     send_thread_pool_queue_capacity: Now[Count] = 10_000
     """How many sends may wait for the disk before others are answered as busy."""
 
+    # Static topics
+    forward_timeout: Now[Timeout] = 3000
+    """How long another broker has to answer for its part of a static topic's queue."""
+
     # Pull
     long_polling_enable: Now[bool] = True
     short_polling_time_mills: Now[Timeout] = 1000

@@ -165,6 +165,11 @@ class Topics:
         self._table.put(topic)
         self.on_change()
 
+    def count_change(self) -> None:
+        """Count a change of what name servers are told beside the topics, and have them told."""
+        self._table.count_change()
+        self.on_change()
+
     def remove(self, name: str) -> bool:
         """Remove a topic; say whether there was one."""
         was_there = self._table.remove(name)

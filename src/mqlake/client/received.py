@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TypeVar
 
 import msgspec
@@ -100,6 +101,36 @@ def _unwrapped(wrapped: M, first: int) -> list[M]:
         wrapped.body_fault = f"an inner batch cannot be taken apart: {error}"
         return [wrapped]
     return found
+
+
+_QUEUE_ID, _QUEUE_OFFSET = struct.Struct(">i"), struct.Struct(">q")
+_SIZE_AT, _QUEUE_ID_AT, _QUEUE_OFFSET_AT = 0, 12, 20
+_LEAST = _QUEUE_OFFSET_AT + _QUEUE_OFFSET.size
+
+
+def in_logic_queue(data: Body, queue_id: int, delta: int) -> bytes:
+    """Return the records of an answer with the queue id and the offsets of their logic queue.
+
+    Bytes that are no record, and what comes after them, stay as they are.
+
+    Args:
+        delta: what is added to the queue offsets.
+
+    Raises:
+        FormatError: a queue offset would have more than 63 bits.
+    """
+    changed, at = bytearray(data), 0
+    while at + _LEAST <= len(changed):
+        size: int = _QUEUE_ID.unpack_from(changed, at + _SIZE_AT)[0]
+        if size < _LEAST:
+            break
+        offset: int = _QUEUE_OFFSET.unpack_from(changed, at + _QUEUE_OFFSET_AT)[0] + delta
+        if not 0 <= offset < 1 << 63:
+            raise FormatError(f"byte {at}: queue offset {offset} in the logic queue")
+        _QUEUE_ID.pack_into(changed, at + _QUEUE_ID_AT, queue_id)
+        _QUEUE_OFFSET.pack_into(changed, at + _QUEUE_OFFSET_AT, offset)
+        at += size
+    return bytes(changed)
 
 
 def _message(

@@ -14,6 +14,7 @@ from mqlake.client.errors import NoRouteError
 from mqlake.formats.topic_names import AUTO_CREATE_TOPIC
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.route import QueueData, TopicRouteData
+from mqlake.protocol.logic_queues import leaders
 
 READ, WRITE = 4, 2
 """Bits of a topic's permission."""
@@ -32,20 +33,27 @@ class TopicRoute:
         addresses: of each broker name, "host:port" by broker id.
         read_queues: those that may be read, by broker name and queue id.
         write_queues: those that may be written, of brokers that have a master.
+        leaders: of a static topic, the name of the broker that leads each logic queue. Its queues
+            are the logic queues then.
     """
 
     def __init__(self, topic: str, data: TopicRouteData, most_queues: int | None = None) -> None:
         self.topic = topic
         self.addresses = {broker.broker_name: broker.broker_addrs for broker in data.broker_datas}
         self._data = msgspec.json.encode(data)
+        self.leaders: dict[MessageQueue, str] = {}
+        if data.topic_queue_mapping_by_broker:
+            found = leaders(data.topic_queue_mapping_by_broker, MAX_QUEUES)
+            self.leaders = {MessageQueue(topic, *queue): name for queue, name in found.items()}
         rows = sorted(data.queue_datas, key=_by_broker)
         most = MAX_QUEUES if most_queues is None else most_queues
-        self.read_queues = tuple(islice(self._queues(rows, READ, most), MAX_QUEUES))
+        readable = self.leaders or self._queues(rows, READ, most)
+        self.read_queues = tuple(islice(readable, MAX_QUEUES))
         ordered = data.order_topic_conf
         writable = (
             _ordered_queues(topic, ordered)
             if isinstance(ordered, str) and ordered
-            else self._queues(rows, WRITE, most)
+            else self.leaders or self._queues(rows, WRITE, most)
         )
         self.write_queues = tuple(islice(writable, MAX_QUEUES))
 
@@ -157,9 +165,20 @@ class Routes:
         """Return where the master of a broker name listens, None if that is not known."""
         return self._addresses.get(broker_name, {}).get(MASTER)
 
-    def to_read(self, broker_name: str, broker_id: int) -> str | None:
-        """Return where to read of a broker name: from this id, else the next one, else any."""
-        found = self._addresses.get(broker_name, {})
+    def broker_of(self, queue: MessageQueue) -> str:
+        """Return the name of the broker that a queue is on; of a logic queue, its leader."""
+        if queue.broker_name in self._addresses:
+            return queue.broker_name
+        route = self._routes.get(queue.topic)
+        return route.leaders.get(queue, queue.broker_name) if route else queue.broker_name
+
+    def master_of(self, queue: MessageQueue) -> str | None:
+        """Return where the master of a queue's broker listens, None if that is not known."""
+        return self.master(self.broker_of(queue))
+
+    def to_read(self, queue: MessageQueue, broker_id: int) -> str | None:
+        """Return where to read a queue: from this id of its broker, else the next one, else any."""
+        found = self._addresses.get(self.broker_of(queue), {})
         for number in (broker_id, broker_id + 1):
             if number in found:
                 return found[number]

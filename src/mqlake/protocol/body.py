@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -22,6 +23,11 @@ MAX_CONVERTED: Final = 64 * 1024
 fields."""
 MAX_LENIENT_ANSWER: Final = 4 * 1024 * 1024
 """The same of answers that a tool has asked for, which serves nobody else."""
+
+MAX_QUOTED: Final = 1 << 20
+"""Longest body in bytes whose integer keys are put in quotes: that takes about 40 ms."""
+_INTEGER_KEY: Final = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|([{,])(-?[0-9]+):', re.DOTALL)
+"""A text, which is left as it is, or an integer key."""
 
 T = TypeVar("T")
 
@@ -62,6 +68,15 @@ def decode_answer(kind: type[T], data: Body) -> T:
         BodyError: it is no such JSON.
     """
     return decode_body(kind, data, MAX_LENIENT_ANSWER)
+
+
+def quoted_keys(data: bytes) -> bytes:
+    """Put integer keys in quotes: fastjson writes those of a static topic's queues without."""
+    return _INTEGER_KEY.sub(lambda found: found[0] if found[1] is None else _quoted(found), data)
+
+
+def _quoted(found: re.Match[bytes]) -> bytes:
+    return b'%b"%b":' % (found[1], found[2])
 
 
 def encode_body(value: object) -> bytes:

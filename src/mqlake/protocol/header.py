@@ -24,6 +24,19 @@ class Header(msgspec.Struct, rename="camel", gc=False, kw_only=True):
     """
 
 
+class TopicRequest(Header, kw_only=True):
+    """Fields of requests about a queue that brokers forward (upstream: `TopicRequestHeader`).
+
+    Attributes:
+        lo: False: the queue is the broker's own, not a logic queue of a static topic; so requests
+            are marked that a broker forwards. True in GET_TOPIC_CONFIG: with the mapping.
+        bname: name of the broker that is asked.
+    """
+
+    lo: bool | None = None
+    bname: str | None = None
+
+
 H = TypeVar("H", bound=Header)
 
 

@@ -22,7 +22,7 @@ from mqlake.store.acknowledgements import Acknowledgements
 from mqlake.store.answers import Answers
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
-from mqlake.store.config.config_entries import GroupTable, TopicTable
+from mqlake.store.config.config_entries import KeptTable
 from mqlake.store.config.config_store import ConfigStore
 from mqlake.store.config.keeping import Keeping
 from mqlake.store.delivery.redelivery import Redelivery
@@ -169,7 +169,7 @@ class MessageStore(Answers):
         finally:
             self._disk.shutdown()
 
-    async def keep(self, table: TopicTable | GroupTable) -> None:
+    async def keep(self, table: KeptTable) -> None:
         """Return once a table of `config` is on the disk as it is when this is called.
 
         Raises:

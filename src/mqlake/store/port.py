@@ -19,7 +19,12 @@ from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult
-from mqlake.store.config.config_entries import GroupTable, TopicTable
+from mqlake.store.config.config_entries import (
+    GroupTable,
+    KeptTable,
+    TopicMappingTable,
+    TopicTable,
+)
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config.delay_offsets import DelayOffsetTable
 from mqlake.store.delivery.after_flush import AfterFlush
@@ -182,6 +187,11 @@ class ConfigTables(Protocol):
     @property
     def delay_offsets(self) -> DelayOffsetTable:
         """How far each delay level was delivered."""
+        ...
+
+    @property
+    def static_topics(self) -> TopicMappingTable:
+        """The mappings of static topics."""
         ...
 
 
@@ -394,7 +404,7 @@ class Store(Protocol):
         """
         ...
 
-    async def keep(self, table: TopicTable | GroupTable) -> None:
+    async def keep(self, table: KeptTable) -> None:
         """Return once a table of `config` is on the disk as it is when this is called.
 
         Raises:

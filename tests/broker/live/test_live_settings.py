@@ -15,11 +15,21 @@ from mqlake.store.bounds import effects
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.settings import parse_properties, texts
 from tests.broker.admin.asking import done, refused
-from tests.broker.live import clients, delivery, names, pops, pulls, sends, store, topics
+from tests.broker.live import (
+    clients,
+    delivery,
+    names,
+    pops,
+    pulls,
+    sends,
+    static_topics,
+    store,
+    topics,
+)
 from tests.broker.live.observing import OBSERVATIONS, Patience
 from tests.broker.running import running
 
-MODULES = (clients, delivery, names, pops, pulls, sends, store, topics)
+MODULES = (clients, delivery, names, pops, pulls, sends, static_topics, store, topics)
 SHORT = 1.5
 """Seconds for which something is waited for that does not come."""
 

@@ -44,6 +44,7 @@ class ConsumeStatsAdmin:
         self._parts = parts
         self._offsets = parts.store.config.consumer_offsets
         self._reads = parts.store.reads
+        self._static_topics = parts.static_topics
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -123,8 +124,12 @@ class ConsumeStatsAdmin:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _queue(self, group: str, topic: str, queue_id: int) -> OffsetWrapper:
-        offset = max(0, self._offsets.query(group, topic, queue_id) or 0)
-        pulled = max(offset, self._offsets.query_pull(group, topic, queue_id) or 0)
+        # In a static topic, the group may stand in another broker's stretch of the logic queue.
+        least = -1 if topic in self._static_topics else 0
+        committed = self._offsets.query(group, topic, queue_id)
+        offset = least if committed is None else max(0, committed)
+        pulled = self._offsets.query_pull(group, topic, queue_id)
+        pulled = max(offset, least if pulled is None else pulled)
         end = self._reads.queue(topic, queue_id).max_offset
         return OffsetWrapper(end, offset, pulled, self._time(topic, queue_id, offset - 1))
 

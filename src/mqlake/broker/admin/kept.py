@@ -10,11 +10,11 @@ from mqlake.errors import StoreError
 from mqlake.protocol.codes import ResponseCode
 from mqlake.protocol.errors import RemotingError
 from mqlake.remoting.route import Answer
-from mqlake.store.config.config_entries import GroupTable, TopicTable
+from mqlake.store.config.config_entries import KeptTable
 
 
 async def once_kept(
-    parts: Parts, table: TopicTable | GroupTable, answer: Answer | Coroutine[Any, Any, Answer]
+    parts: Parts, table: KeptTable, answer: Answer | Coroutine[Any, Any, Answer]
 ) -> Answer:
     """Return an answer once a table is on the disk with the changes that led to it.
 

@@ -10,14 +10,16 @@ import msgspec
 from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, check_fixed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
+from mqlake.broker.admin.topic_checks import check_topic, refuse_system
 from mqlake.broker.parts import Parts
-from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
+from mqlake.formats.config.topics import Topic
 from mqlake.protocol import naming
 from mqlake.protocol.attributes import parse_changes
 from mqlake.protocol.bodies.groups import TopicConfigs, TopicNames
 from mqlake.protocol.bodies.message_queue import MessageQueue
 from mqlake.protocol.bodies.queue_tables import encode_queue, encode_with_table, join_queues
 from mqlake.protocol.bodies.route import TopicList
+from mqlake.protocol.bodies.static_topics import mapped_topic
 from mqlake.protocol.bodies.stats import TopicOffset
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -28,9 +30,6 @@ from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
 from mqlake.remoting.slices import Job
-
-_LONGEST_TYPE = 64
-PERMISSIONS = PERM_READ | PERM_WRITE | PERM_INHERIT
 
 Later = Answer | Coroutine[Any, Any, Answer]
 """An answer, at once if it is short."""
@@ -83,7 +82,7 @@ class TopicAdmin:
     def _put_all(self, request: Command) -> Job[Command]:
         topics = admin_body(TopicConfigs, request, self._parts.settings).topic_config_list
         for topic in topics:
-            self._check(topic)
+            check_topic(self._parts, topic)
             yield
         for topic in topics:
             self._put(msgspec.structs.replace(topic, attributes={}), topic.attributes)
@@ -91,40 +90,12 @@ class TopicAdmin:
         return response(request)
 
     def _put(self, topic: Topic, changes: Mapping[str, str]) -> None:
-        self._check(topic)
+        check_topic(self._parts, topic)
         old = self._parts.topics.get(topic.topic_name)
         attributes = changed(old.attributes if old else {}, changes, TOPIC_ATTRIBUTES)
         if old is not None:
             check_fixed(old.attributes, attributes)
         self._parts.topics.put(msgspec.structs.replace(topic, attributes=attributes))
-
-    def _check(self, topic: Topic) -> None:
-        name = topic.topic_name
-        fault = naming.topic_fault(name)
-        if fault is not None:
-            raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
-        self._refuse_system(name)
-        most = self._parts.settings.max_topic_queue_nums
-        for queues in (topic.read_queue_nums, topic.write_queue_nums):
-            if not 0 <= queues <= most:
-                reason = (
-                    f"the topic[{name}] cannot have {queues} queues, only 0 to {most}"
-                    " (maxTopicQueueNums)"
-                )
-                raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
-        if topic.perm & ~PERMISSIONS:
-            reason = f"the topic[{name}] cannot have perm {topic.perm}, only 0 to {PERMISSIONS}"
-            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
-        if len(topic.topic_filter_type) > _LONGEST_TYPE:
-            reason = f"the topic[{name}] has a topicFilterType of over {_LONGEST_TYPE} characters"
-            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
-        self._parts.topics.check_room(name)
-
-    def _refuse_system(self, name: str) -> None:
-        is_checked = self._parts.settings.validate_system_topic_when_update_topic
-        if is_checked and self._parts.topics.is_system(name):
-            reason = f"The topic[{name}] is conflict with system topic."
-            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
 
     async def _delete(self, _peer: Peer, request: Command) -> Answer:
         name = request.header(TopicNameHeader).topic
@@ -146,7 +117,7 @@ class TopicAdmin:
     def _check_removable(self, name: str) -> None:
         if not name.strip():
             raise RemotingError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
-        self._refuse_system(name)
+        refuse_system(self._parts, name)
 
     async def _remove(self, name: str) -> None:
         """Remove a topic and, if the settings say so, the retry topics of what was popped of it."""
@@ -157,11 +128,16 @@ class TopicAdmin:
             names += [retry for retry in retries if retry in self._parts.topics]
         for each in names:
             with self._parts.topics.deleting(each):
+                self._parts.static_topics.remove(each)
                 self._parts.topics.remove(each)
                 await self._parts.store.remove_topic(each)
+        await once_kept(self._parts, self._parts.store.config.static_topics, None)
 
     def _get(self, _peer: Peer, request: Command) -> Command:
-        return response(request, body=encode_body(self._topic(request)))
+        topic, mapping = self._topic(request), None
+        if request.header(TopicNameHeader).lo:
+            mapping = self._parts.static_topics.get(topic.topic_name)
+        return response(request, body=encode_body(mapped_topic(topic, mapping)))
 
     def _topic(self, request: Command) -> Topic:
         name = request.header(TopicNameHeader).topic
@@ -174,15 +150,30 @@ class TopicAdmin:
         return self._parts.slices.serve(peer, self._all(request))
 
     def _all(self, request: Command) -> Job[Command]:
-        topics = self._parts.topics
+        topics, static_topics = self._parts.topics, self._parts.static_topics
         version = encode_body(topics.version)
         members: list[bytes] = []
         for name in list(topics):
             if (topic := topics.get(name)) is not None:
                 members.append(encode_body(name) + b":" + encode_body(topic))
             yield
+        mappings: list[bytes] = []
+        for name in list(static_topics):
+            if (mapping := static_topics.get(name)) is not None:
+                mappings.append(encode_body(name) + b":" + encode_body(mapping))
+            yield
         body = b"".join(
-            (b'{"topicConfigTable":{', b",".join(members), b'},"dataVersion":', version, b"}")
+            (
+                b'{"topicConfigTable":{',
+                b",".join(members),
+                b'},"dataVersion":',
+                version,
+                b',"topicQueueMappingDetailMap":{',
+                b",".join(mappings),
+                b'},"mappingDataVersion":',
+                encode_body(static_topics.version),
+                b"}",
+            )
         )
         header = TopicCountHeader(total_topic_num=len(members))
         return response(request, header=header, body=body)

@@ -8,10 +8,15 @@ Upstream: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import msgspec
 
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
+from mqlake.broker.static_topics.mappings import LogicQueue
+from mqlake.broker.static_topics.offsets import LogicOffsets
 from mqlake.broker.topics import MOST_QUEUES
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
@@ -26,10 +31,11 @@ from mqlake.protocol.headers.offsets import (
 )
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
-from mqlake.remoting.route import Route
+from mqlake.remoting.route import Answer, Route
 from mqlake.store.port import Boundary
 
-_BOUNDARIES = {"LOWER": Boundary.LOWER, "UPPER": Boundary.UPPER}
+Later = Answer | Coroutine[Any, Any, Answer]
+"""An answer, at once unless another broker has to be asked."""
 
 _YOUNG = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 40 // 100
 """Bytes at the log's end that are taken to be in memory (`accessMessageInMemoryMaxRatio`)."""
@@ -45,6 +51,10 @@ class OffsetRequests:
         self._parts = parts
         self._reads = parts.store.reads
         self._offsets = parts.store.config.consumer_offsets
+        self._led = parts.static_topics.led
+        self._logic = LogicOffsets(
+            parts.static_topics.broker_name, self._reads, self._offsets, parts.forwarder
+        )
 
     def routes(self) -> Sequence[Route]:
         """Return what serves each request code."""
@@ -67,8 +77,25 @@ class OffsetRequests:
 
     # Of consumer groups
 
-    def _query(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+    def _query(self, _peer: Peer, request: Command) -> Later:
         header = request.header(QueryConsumerOffsetHeader)
+        if (queue := self._led(header.topic, header.queue_id, header.lo)) is None:
+            return self._query_here(request, header)
+        if len(queue.items) == 1 and queue.leader.logic_offset == 0:
+            physical = msgspec.structs.replace(header, queue_id=queue.leader.queue_id)
+            return self._query_here(request, physical)
+        return self._query_logic(request, header, queue)
+
+    async def _query_logic(
+        self, request: Command, header: QueryConsumerOffsetHeader, queue: LogicQueue
+    ) -> Command:
+        offset = await self._logic.of_group(queue, header)
+        if offset is None:
+            reason = "Not found, maybe this group consumer boot first"
+            raise RemotingError(ResponseCode.QUERY_NOT_FOUND, reason)
+        return response(request, header=OffsetHeader(offset=offset))
+
+    def _query_here(self, request: Command, header: QueryConsumerOffsetHeader) -> Command:
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset is None:
             if header.set_zero_if_not_found is False:
@@ -92,8 +119,22 @@ class OffsetRequests:
         end = self._parts.store.watermarks.confirmed
         return first is not None and end - first.physical_offset <= _YOUNG
 
-    def _update(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+    def _update(self, _peer: Peer, request: Command) -> Later:
         header = request.header(UpdateConsumerOffsetHeader)
+        queue_id = -1 if header.queue_id is None else header.queue_id
+        if (queue := self._led(header.topic, queue_id, header.lo)) is not None:
+            header, elsewhere = self._logic.to_commit(queue, header)
+            if elsewhere is not None:
+                return self._commit_elsewhere(request, self._logic.commit_at(elsewhere, header))
+        return self._update_here(request, header)
+
+    async def _commit_elsewhere(
+        self, request: Command, committed: Coroutine[Any, Any, Command]
+    ) -> Command:
+        answer = await committed
+        return response(request, answer.code, remark=answer.remark)
+
+    def _update_here(self, request: Command, header: UpdateConsumerOffsetHeader) -> Command:
         group, topic = header.consumer_group, header.topic
         if group not in self._parts.groups:
             reason = f"Group {group} not exist!"
@@ -120,29 +161,45 @@ class OffsetRequests:
 
     # Of queues
 
-    def _max(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+    def _max(self, _peer: Peer, request: Command) -> Later:
         header = request.header(QueueHeader)
-        queue = self._reads.queue(header.topic, header.queue_id)
-        return response(request, header=OffsetHeader(offset=queue.max_offset))
+        if (queue := self._led(header.topic, header.queue_id, header.lo)) is not None:
+            return _offset_later(request, self._logic.end_of(queue))
+        found = self._reads.queue(header.topic, header.queue_id)
+        return response(request, header=OffsetHeader(offset=found.max_offset))
 
-    def _min(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+    def _min(self, _peer: Peer, request: Command) -> Later:
         header = request.header(QueueHeader)
-        queue = self._reads.queue(header.topic, header.queue_id)
-        topic, offset = self._parts.topics.get(header.topic), queue.min_offset
-        if queue.max_offset == 0 and topic is not None and topic.has_batch_queues:
+        if (queue := self._led(header.topic, header.queue_id, header.lo)) is not None:
+            return _offset_later(request, self._logic.start_of(queue))
+        found = self._reads.queue(header.topic, header.queue_id)
+        topic, offset = self._parts.topics.get(header.topic), found.min_offset
+        if found.max_offset == 0 and topic is not None and topic.has_batch_queues:
             offset = _NO_BATCH
         return response(request, header=OffsetHeader(offset=offset))
 
-    def _search(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+    def _search(self, _peer: Peer, request: Command) -> Later:
         header = request.header(SearchOffsetHeader)
-        boundary = _BOUNDARIES[header.boundary_type]
+        if (queue := self._led(header.topic, header.queue_id, header.lo)) is not None:
+            return _offset_later(request, self._logic.at_time(queue, header))
+        boundary = Boundary[header.boundary_type]
         offset = self._reads.offset_by_time(
             header.topic, header.queue_id, header.timestamp, boundary
         )
         return response(request, header=OffsetHeader(offset=offset))
 
-    def _earliest(self, peer: Peer, request: Command) -> Command:  # noqa: ARG002
+    def _earliest(self, _peer: Peer, request: Command) -> Later:
         header = request.header(QueueHeader)
+        if (queue := self._led(header.topic, header.queue_id, header.lo)) is not None:
+            return _time_later(request, self._logic.earliest_time(queue))
         first = self._reads.head_from(header.topic, header.queue_id, 0)
         time = -1 if first is None else first.store_timestamp
         return response(request, header=TimestampHeader(timestamp=time))
+
+
+async def _offset_later(request: Command, offset: Coroutine[Any, Any, int]) -> Command:
+    return response(request, header=OffsetHeader(offset=await offset))
+
+
+async def _time_later(request: Command, time: Coroutine[Any, Any, int]) -> Command:
+    return response(request, header=TimestampHeader(timestamp=await time))

@@ -43,17 +43,32 @@ def code_of(found: Found, offset: int) -> int:
 
 
 def answer(
-    request: Command, code: int, found: Found, topic: Topic, group: SubscriptionGroup, remark: str
+    request: Command,
+    code: int,
+    found: Found,
+    topic: Topic,
+    group: SubscriptionGroup,
+    remark: str,
+    delta: int | None = None,
 ) -> Command | bytes:
-    """Return the response to a pull, or its frame."""
+    """Return the response to a pull, or its frame.
+
+    Args:
+        delta: of a logic queue: what clients add to the queue offsets of messages.
+    """
     flags = topic.topic_sys_flag, group.group_sys_flag
     offsets = found.next_offset, found.min_offset, found.max_offset
-    if code == ResponseCode.SUCCESS:
+    if code == ResponseCode.SUCCESS and delta is None:
         size = sum(map(len, found.pieces))
         template = _messages(request.serialization, remark, *flags)
         head = template.fill(*offsets, request.opaque, body=size)
         return b"".join((head, *found.pieces))
     values = dict(zip(_OFFSETS, map(str, offsets), strict=True))
+    if delta is not None:
+        values["offsetDelta"] = str(delta)
+    if code == ResponseCode.SUCCESS:
+        body = b"".join(found.pieces)
+        return response(request, code, _flags(*flags) | values, body, remark)
     return response(request, code, _flags(*flags) | values, remark=remark)
 
 

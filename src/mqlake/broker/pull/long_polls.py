@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from mqlake.broker.parking import Parked, Parking
+from mqlake.broker.static_topics.pulls import StretchPull
 from mqlake.protocol.command import Command
 from mqlake.protocol.headers.pull import PullHeader
 from mqlake.remoting.connection import Peer
@@ -25,6 +26,7 @@ from mqlake.store.port import Arrivals
 
 LONGEST = 3600.0
 """Seconds that a pull waits at most, whatever it asks for."""
+_ANY_OFFSET = 1 << 63
 _IN_TURN = 16
 """Pulls of one queue that are served before those of another one."""
 
@@ -46,6 +48,7 @@ class WaitingPull:
     Attributes:
         seen: the queue offset before which nothing is wanted of what there is.
         deadline: loop time at which it is answered, come what may.
+        stretch: if it is from a logic queue.
         moment: see `Parked`.
         queue: where it waits; None when it does not.
         is_held_back: it is looked at once its connection has read what was written.
@@ -57,6 +60,7 @@ class WaitingPull:
     header: PullHeader
     seen: int
     deadline: float
+    stretch: StretchPull | None = None
     moment: dict[Parked, None] | None = None
     queue: _Queue | None = None
     is_held_back: bool = False
@@ -108,6 +112,12 @@ class LongPolls:
         pull.queue = queue
         queue.waiting[pull] = None
         queue.count += 1
+
+    def look_again(self, topic: str) -> None:
+        """Look at all pulls of a topic that wait: what they read has changed."""
+        if (found := self._topics.get(topic)) is not None:
+            for queue_id in list(found.queues):
+                found.arrived(queue_id, _ANY_OFFSET)
 
     def make_room(self, peer: Peer) -> list[WaitingPull]:
         """Return pulls that wait no longer, so that one of a connection can: the greediest's.

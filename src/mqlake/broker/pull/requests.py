@@ -9,16 +9,29 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import msgspec
+
 from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
 from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
+from mqlake.broker.static_topics.mappings import LogicQueue
+from mqlake.broker.static_topics.offsets import LogicOffsets
+from mqlake.broker.static_topics.pulls import PullOffsets, StretchPull, pull_from
+from mqlake.client.cluster import MASTER
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
-from mqlake.protocol.headers.pull import COMMITS_OFFSET, HAS_SUBSCRIPTION, MAY_SUSPEND, PullHeader
+from mqlake.protocol.headers.pull import (
+    COMMITS_OFFSET,
+    HAS_SUBSCRIPTION,
+    MAY_SUSPEND,
+    PullAnswerHeader,
+    PullHeader,
+)
+from mqlake.protocol.logic_queues import logical_offset
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
@@ -26,6 +39,16 @@ from mqlake.remoting.slices import Job
 from mqlake.store.results import Status
 
 _TOO_MANY = "TOO_MANY_PULLS_WAIT"
+_PAUSE = 1.0
+"""Seconds to wait before a pull is answered that another broker has found nothing for."""
+_PULLED = frozenset(
+    (
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+        ResponseCode.PULL_OFFSET_MOVED,
+    )
+)
 _READERS = 2
 """Threads that wait for the disk where consumers are far behind."""
 
@@ -33,12 +56,13 @@ _log = logging.getLogger(__name__)
 
 
 class _Pull(NamedTuple):
-    """A pull that may be served."""
+    """A pull that may be served; `stretch` if it is from a logic queue."""
 
     request: Command
     header: PullHeader
     allowed: Allowed
     wanted: PullRead
+    stretch: StretchPull | None = None
 
 
 class PullRequests:
@@ -49,8 +73,13 @@ class PullRequests:
         self._reads = parts.store.reads
         self._offsets = parts.store.config.consumer_offsets
         self._checks = PullChecks(parts)
+        self._static_topics = parts.static_topics
+        self._logic_offsets = LogicOffsets(
+            parts.static_topics.broker_name, self._reads, self._offsets, parts.forwarder
+        )
         self._disk = ThreadPoolExecutor(_READERS, "mqlake-read")
         self._waiting = LongPolls(self._reads.arrivals, parts.slices, self._serve_again)
+        parts.static_topics.on_change.append(self._waiting.look_again)
         parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
@@ -87,23 +116,68 @@ class PullRequests:
     def _pull_now(
         self, peer: Peer, request: Command, header: PullHeader
     ) -> Answer | Coroutine[Any, Any, Answer]:
-        pull = self._check(peer, request, header, header.queue_offset)
+        queue = self._static_topics.led(header.topic, header.queue_id, header.lo)
+        if queue is None:
+            pull = self._check(peer, request, header, header.queue_offset)
+            if header.sys_flag & COMMITS_OFFSET:
+                self._commit(header, header.queue_id, header.commit_offset)
+            return self._serve_now(peer, pull)
+        stretch = pull_from(queue, header)
+        if stretch.item.bname != self._static_topics.broker_name:
+            # Checked as a pull from this broker's queue; the other broker checks it again.
+            own = msgspec.structs.replace(header, queue_id=queue.leader.queue_id)
+            self._checks.check(request, own, peer.address)
+            return self._forward(request, stretch)
+        physical = stretch.header
+        pull = self._check(peer, request, physical, physical.queue_offset)
         if header.sys_flag & COMMITS_OFFSET:
-            self._commit(header)
+            self._commit_in(queue, header)
+        return self._serve_now(peer, pull._replace(stretch=stretch))
+
+    def _serve_now(self, peer: Peer, pull: _Pull) -> Answer | Coroutine[Any, Any, Answer]:
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
         job = warm_up(self._reads, pull.wanted, self._parts.settings)
         return self._serve(peer, pull) if job is None else self._serve_cold(peer, pull, job)
 
-    def _commit(self, header: PullHeader) -> None:
+    def _commit(self, header: PullHeader, queue_id: int, offset: int) -> None:
         """Commit the offset that a pull brings; without room for it, serve the pull all the same.
 
         The client hears of it when it commits by itself, as it does every few seconds.
         """
-        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        group, topic = header.consumer_group, header.topic
         if has_room(self._parts) or self._offsets.has(group, topic, queue_id):
-            self._offsets.commit(group, topic, queue_id, header.commit_offset)
+            self._offsets.commit(group, topic, queue_id, offset)
+
+    def _commit_in(self, queue: LogicQueue, header: PullHeader) -> None:
+        """Commit the offset that a pull from a logic queue brings, if this broker has it.
+
+        Otherwise the client commits it by itself, as it does every few seconds.
+        """
+        item, offset = self._logic_offsets.place_of(queue, header.commit_offset)
+        if item.bname == self._static_topics.broker_name:
+            self._commit(header, item.queue_id, offset)
+
+    async def _forward(self, request: Command, stretch: StretchPull) -> Command:
+        """Answer a pull by what the broker of its stretch answers."""
+        code, header = RequestCode.PULL_MESSAGE, stretch.forwarded()
+        answered = await self._parts.forwarder.ask(stretch.item.bname, code, header)
+        if answered.code not in _PULLED:
+            raise RemotingError(
+                answered.code, f"broker {stretch.item.bname}: {answered.remark or 'no reason'}"
+            )
+        known = answered.header(PullAnswerHeader)
+        offsets = PullOffsets(
+            answered.code, known.next_begin_offset, known.min_offset, known.max_offset
+        )
+        found = stretch.answered(offsets, header.queue_offset)
+        if found.code == ResponseCode.PULL_NOT_FOUND:
+            # The next stretch has no first offset yet: who asks at once again, asks in vain.
+            await asyncio.sleep(min(_PAUSE, max(0, stretch.header.suspend_timeout_millis) / 1000))
+        known.next_begin_offset, known.min_offset, known.max_offset = found[1:]
+        known.offset_delta, known.suggest_which_broker_id = stretch.delta, MASTER
+        return response(request, found.code, known, bytes(answered.body), answered.remark)
 
     def _check(self, peer: Peer, request: Command, header: PullHeader, offset: int) -> _Pull:
         """Return a pull that may be served from an offset on.
@@ -138,6 +212,10 @@ class PullRequests:
         found = Found(
             Status.OFFSET_OVERFLOW_BADLY, 0, [], offset, *self._reads.queue(topic, queue_id)
         )
+        if (stretch := pull.stretch) is not None:
+            at = logical_offset(stretch.item, offset)
+            range_ = stretch.answered(_offsets(ResponseCode.SUCCESS, found), offset)
+            found = found._replace(next_offset=at, min_offset=range_.min, max_offset=range_.max)
         code = ResponseCode.PULL_OFFSET_MOVED
         return answer(
             pull.request, code, found, pull.allowed.topic, pull.allowed.group, OFFSET_RESET
@@ -153,16 +231,19 @@ class PullRequests:
         found = self._read(pull.wanted)
         header = pull.header
         code = code_of(found, header.queue_offset)
-        if code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & MAY_SUSPEND:
+        stretch = pull.stretch
+        may_wait = header.sys_flag & MAY_SUSPEND and not (stretch and stretch.has_next)
+        if code == ResponseCode.PULL_NOT_FOUND and may_wait:
             self._check_room(peer)
             peer.drop_body(pull.request)
             deadline = self._waiting.deadline(self._patience(header))
             if not header.sys_flag & HAS_SUBSCRIPTION:
                 header.subscription = header.expression_type = None
-            waiting = WaitingPull(peer, pull.request.bare(), header, header.queue_offset, deadline)
+            request, seen = pull.request.bare(), header.queue_offset
+            waiting = WaitingPull(peer, request, header, seen, deadline, stretch)
             self._waiting.wait(waiting)
             return None
-        return self._answer(pull, code, found)
+        return self._answer(pull, code, found, header.queue_offset)
 
     def _check_room(self, peer: Peer) -> None:
         """Refuse a pull that would be one too many that waits, or pulls of who has the most."""
@@ -188,15 +269,23 @@ class PullRequests:
             return header.suspend_timeout_millis
         return settings.short_polling_time_mills
 
-    def _answer(self, pull: _Pull, code: int, found: Found) -> Command | bytes:
+    def _answer(self, pull: _Pull, code: int, found: Found, requested: int) -> Command | bytes:
         header, allowed = pull.header, pull.allowed
         group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
         if has_room(self._parts) or self._offsets.has_pull(group, topic, queue_id):
             self._offsets.commit_pull(group, topic, queue_id, found.next_offset)
         size = sum(map(len, found.pieces))
         self._parts.stats.got(group, topic, found.messages, size)
-        status = found.status.value
-        return answer(pull.request, code, found, allowed.topic, allowed.group, status)
+        status, delta = found.status.value, None
+        if (stretch := pull.stretch) is not None:
+            delta, logical = stretch.delta, stretch.answered(_offsets(code, found), requested)
+            code, found = (
+                logical.code,
+                found._replace(
+                    next_offset=logical.next, min_offset=logical.min, max_offset=logical.max
+                ),
+            )
+        return answer(pull.request, code, found, allowed.topic, allowed.group, status, delta)
 
     # Pulls that have waited
 
@@ -221,14 +310,18 @@ class PullRequests:
         return Outcome.ANSWERED
 
     def _pull_again(self, waiting: WaitingPull, is_over: bool) -> Command | bytes | Outcome:
+        stretch = waiting.stretch
+        if stretch is not None and not self._static_topics.is_current(stretch.queue):
+            return self._ask_again(waiting.request, stretch)
         pull = self._check(waiting.peer, waiting.request, waiting.header, waiting.seen)
+        pull = pull._replace(stretch=stretch)
         reset = self._take_reset(pull)
         if reset is not None:
             return reset
         found = self._read(pull.wanted)
         code = code_of(found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
-            return self._answer(pull, code, found)
+            return self._answer(pull, code, found, waiting.seen)
         # What has come is not what is wanted: it need not be looked at again.
         waiting.seen = found.next_offset
         if not is_over:
@@ -236,4 +329,14 @@ class PullRequests:
         if waiting.seen > waiting.header.queue_offset:
             code = ResponseCode.PULL_RETRY_IMMEDIATELY
             found = found._replace(status=Status.NO_MATCHED_MESSAGE)
-        return self._answer(pull, code, found)
+        return self._answer(pull, code, found, waiting.seen)
+
+    def _ask_again(self, request: Command, stretch: StretchPull) -> Command:
+        """Have a consumer pull the same offset again: another broker may have it by now."""
+        at = stretch.logical
+        header = PullAnswerHeader(next_begin_offset=at, min_offset=0, max_offset=at)
+        return response(request, ResponseCode.PULL_RETRY_IMMEDIATELY, header)
+
+
+def _offsets(code: int, found: Found) -> PullOffsets:
+    return PullOffsets(code, found.next_offset, found.min_offset, found.max_offset)

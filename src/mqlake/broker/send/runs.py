@@ -55,6 +55,7 @@ class Runs:
 
     def __init__(self, parts: Parts, put_waiting: Callable[[], None]) -> None:
         self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
+        self._static_topics = parts.static_topics
         self._is_usable = is_compiled() and parts.store.watermarks.confirms_at_append
 
     def use(
@@ -142,7 +143,7 @@ class Runs:
         """Return the topic of the first send, where runs to it are taken."""
         try:
             header = frames.first.header(SendMessageHeaderV2)
-            if header.topic.startswith(RETRY_PREFIX):
+            if header.topic.startswith(RETRY_PREFIX) or header.topic in self._static_topics:
                 return None
             topic = self._topic(header, peer)
         except (FormatError, RemotingError):  # said when the send is served by itself

@@ -7,6 +7,8 @@ import logging
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from mqlake.broker.lite.refusals import LITE_TOPIC_NAME, refuse_message
 from mqlake.broker.parts import Parts
 from mqlake.broker.send.answers import Answers
@@ -19,6 +21,7 @@ from mqlake.broker.send.sizes import SendSizes
 from mqlake.broker.topics import any_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats import sys_flag
+from mqlake.formats.config.topic_queue_mapping import LogicQueueMappingItem
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.own_properties import LONGEST_SENT, TIMER_OUT_MS
 from mqlake.formats.properties import (
@@ -36,6 +39,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
+from mqlake.protocol.logic_queues import answered_offset
 from mqlake.protocol.permission import Permission
 from mqlake.protocol.recall_handle import RecallHandle
 from mqlake.protocol.unique_keys import UniqueKeys
@@ -54,9 +58,9 @@ _HALF = f"{TRAN_MSG}{NAME_VALUE_SEPARATOR}true".encode()
 _log = logging.getLogger(__name__)
 
 _PLAIN, _TIMED_SEND, _INNER = range(3)
-_Sent = tuple[Peer, Command, int, str, int]
-"""Who sent what, to which queue, its unique key, and whether it may have a delivery time or is an
-inner batch: what an answer needs."""
+_Sent = tuple[Peer, Command, int, str, int, LogicQueueMappingItem | None]
+"""Who sent what, to which queue, its unique key, whether it may have a delivery time or is an
+inner batch, and of a logic queue the stretch it goes to: what an answer needs."""
 
 
 class SendMessages:
@@ -65,6 +69,8 @@ class SendMessages:
     def __init__(self, parts: Parts) -> None:
         self._parts, self._store = parts, parts.store
         self._loop = asyncio.get_running_loop()
+        self._static_topics = parts.static_topics
+        self._mapping = parts.static_topics.get
         self._keys = UniqueKeys(parts.settings.broker_address, parts.store.clock)
         self._dead_letters = DeadLetters(parts)
         self._runs = Runs(parts, self._put)
@@ -111,31 +117,34 @@ class SendMessages:
         self._take(peer, request, request.header(SendMessageHeaderV2))
 
     def _take(self, peer: Peer, request: Command, header: Header) -> None:
+        name, stretch, answered_id = header.topic, None, header.queue_id
+        if self._mapping(name) is not None:
+            header, stretch, answered_id = self._in_stretch(header)
         topic = self._checks.topic(header, peer)
         if self._unconfirmed:
             self._check_room()
         properties, unique_key = self._properties.of(header.properties)
-        name, queue_id = header.topic, header.queue_id
+        queue_id = header.queue_id
         if queue_id < 0:
-            queue_id = _writable_queue(topic)
+            queue_id = answered_id = _writable_queue(topic)
         body_size, sizes = len(request.body), self._sizes
         if header.batch:
             sizes.check_batch(body_size)
             batch = _batch(peer, request, header, topic, queue_id, properties)
             # Clients that give the batch a key of its own can take it apart.
             batch.is_inner = topic.has_batch_queues and unique_key in (header.properties or "")
-            self._put()
             kind = _INNER if batch.is_inner else _PLAIN
-            sent = peer, request, queue_id, unique_key, kind
-            begin = time.perf_counter()
-            self._finish([sent], [self._store.append_batch(batch)], begin)
+            self._put_batch(batch, (peer, request, answered_id, unique_key, kind, stretch))
             return
         if name.startswith(_RETRY):
             name = self._dead_letters.topic(header)
             if name != header.topic:
-                queue_id = any_queue(naming.DLQ_QUEUES)
+                queue_id = answered_id = any_queue(naming.DLQ_QUEUES)
                 properties = _undelayed(properties)
-        properties, queue_id = _placed(topic, properties, queue_id)
+        placed_in = _placed(topic, properties, queue_id)
+        if stretch is None and placed_in != (properties, queue_id):
+            properties, queue_id = placed_in
+            answered_id = queue_id
         if len(properties) > sizes.properties or body_size > sizes.body:
             properties = sizes.check(properties, body_size)
         message = Message(
@@ -155,11 +164,12 @@ class SendMessages:
             properties,
         )
         kind = _TIMED_SEND if _TIMED in properties else _PLAIN
-        sent = peer, request, queue_id, unique_key, kind
+        sent = peer, request, answered_id, unique_key, kind, stretch
         if _HALF in properties and self._is_half(message):
-            if len(properties) + len(unique_key) > sizes.half_properties:
-                sizes.check(properties, body_size, unique_key)
+            self._check_half(properties, body_size, unique_key)
             self._put()
+            # Its producer names the offset when it commits, as the half topic has it.
+            sent = *sent[:-1], None
             begin = time.perf_counter()
             self._finish([sent], [self._store.append_half(message)], begin)
             return
@@ -173,6 +183,18 @@ class SendMessages:
             peer.after_part(self._put)
         self._messages.append(message)
         self._sent.append(sent)
+
+    def _check_half(self, properties: bytes, body_size: int, unique_key: str) -> None:
+        if len(properties) + len(unique_key) > self._sizes.half_properties:
+            self._sizes.check(properties, body_size, unique_key)
+
+    def _in_stretch(self, header: Header) -> tuple[Header, LogicQueueMappingItem | None, int]:
+        """Return a send as one to this broker's queue; its stretch, and the logic queue's id."""
+        queue = self._static_topics.to_send(header.topic, header.queue_id, header.lo)
+        if queue is None:
+            return header, None, header.queue_id
+        physical = msgspec.structs.replace(header, queue_id=queue.leader.queue_id)
+        return physical, queue.leader, queue.queue_id
 
     def _check_room(self) -> None:
         if self._unconfirmed >= self._parts.settings.send_thread_pool_queue_capacity:
@@ -204,6 +226,11 @@ class SendMessages:
             self._fail(sent, error)
             return
         self._finish(sent, results, begin)
+
+    def _put_batch(self, batch: MessageBatch, sent: _Sent) -> None:
+        self._put()
+        begin = time.perf_counter()
+        self._finish([sent], [self._store.append_batch(batch)], begin)
 
     def _finish(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         if self._store.watermarks.unconfirmed(results) is None:
@@ -243,9 +270,13 @@ class SendMessages:
     def _answer(self, sent: Sequence[_Sent], results: Sequence[PutResult], begin: float) -> None:
         self._parts.stats.put_times.add(time.perf_counter() - begin, len(sent))
         answer_of = self._answers.of
-        for (peer, request, queue_id, unique_key, kind), result in zip(sent, results, strict=True):
+        for (peer, request, queue_id, unique_key, kind, stretch), result in zip(
+            sent, results, strict=True
+        ):
             if not request.is_oneway:
                 handle = self._recall_handle(result) if kind == _TIMED_SEND else None
+                if stretch is not None:
+                    result = _in_logic_queue(result, stretch)
                 is_inner = kind == _INNER
                 answer = answer_of(request, result, queue_id, unique_key, handle, is_inner)
                 peer.answer(request, answer)
@@ -275,6 +306,14 @@ def _placed(topic: Topic, properties: bytes, queue_id: int) -> tuple[bytes, int]
         _require_queue(topic)
         return placed(properties, queue_id, topic.write_queue_nums)
     return properties, queue_id
+
+
+def _in_logic_queue(result: PutResult, stretch: LogicQueueMappingItem) -> PutResult:
+    """Return where a message is in its logic queue."""
+    if not result.count:
+        return result
+    offset = answered_offset(stretch, result.queue_offset)
+    return msgspec.structs.replace(result, queue_offset=offset)
 
 
 def _writable_queue(topic: Topic) -> int:

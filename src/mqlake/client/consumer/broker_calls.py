@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -10,10 +10,11 @@ import msgspec
 
 from mqlake.client.cluster import MASTER
 from mqlake.client.consumer.consumed import ConsumedMessage
+from mqlake.client.consumer.retried import send_to_retry_topic
 from mqlake.client.errors import BrokerError, NoRouteError
 from mqlake.client.instance import ClientInstance
 from mqlake.client.message import ReceivedMessage
-from mqlake.client.received import decode_run
+from mqlake.client.received import decode_run, in_logic_queue
 from mqlake.errors import MqlakeError
 from mqlake.formats import fastjson
 from mqlake.formats.config import convert
@@ -35,6 +36,7 @@ from mqlake.protocol.headers.offsets import (
 )
 from mqlake.protocol.headers.pull import COMMITS_OFFSET, PullAnswerHeader, PullHeader
 from mqlake.protocol.headers.send import SendBackHeader
+from mqlake.protocol.logic_queues import is_logical
 from mqlake.protocol.namespace import Namespace
 
 _TIMEOUT = 5.0
@@ -100,17 +102,20 @@ class BrokerCalls:
             MqlakeError: the broker cannot be asked, refuses, or answers something else.
         """
         address = await self._to_read(queue)
-        if address != self._instance.routes.master(queue.broker_name):
+        if address != self._instance.routes.master_of(queue):
             # Only masters keep offsets.
             header.sys_flag &= ~COMMITS_OFFSET
         command = request(RequestCode.PULL_MESSAGE, header)
         answer = await self._instance.cluster.client.request(address, command, _PULL_TIMEOUT)
         status = _PULL_STATUS.get(answer.code)
         if status is None:
+            await self._note_leader(queue, answer.code)
             raise BrokerError(answer.code, answer.remark or f"{address}: code {answer.code}")
         found = answer.header(PullAnswerHeader)
         self._read_from[queue] = found.suggest_which_broker_id
         data = answer.body if status is PullStatus.FOUND else b""
+        if found.offset_delta is not None and is_logical(queue.broker_name):
+            data = in_logic_queue(data, queue.queue_id, found.offset_delta)
         return Pulled(status, data, found.next_begin_offset, found.min_offset, found.max_offset)
 
     def decode(
@@ -135,10 +140,10 @@ class BrokerCalls:
 
     async def _to_read(self, queue: MessageQueue) -> str:
         routes, broker_id = self._instance.routes, self._read_from.get(queue, MASTER)
-        address = routes.to_read(queue.broker_name, broker_id)
+        address = routes.to_read(queue, broker_id)
         if address is None:
             await routes.load(queue.topic)
-            address = routes.to_read(queue.broker_name, broker_id)
+            address = routes.to_read(queue, broker_id)
         if address is None:
             raise NoRouteError(f"broker {queue.broker_name} is in no route of {queue.topic}")
         return address
@@ -166,7 +171,7 @@ class BrokerCalls:
 
     def knows(self, queue: MessageQueue) -> bool:
         """Whether it is known where a queue's broker is."""
-        return self._instance.routes.master(queue.broker_name) is not None
+        return self._instance.routes.master_of(queue) is not None
 
     # Offsets
 
@@ -249,6 +254,9 @@ class BrokerCalls:
         Raises:
             MqlakeError: the broker has not taken it.
         """
+        if is_logical(message.queue.broker_name):
+            await send_to_retry_topic(self._instance, self.group, message, delay_level, most)
+            return
         header = SendBackHeader(
             offset=message.physical_offset,
             group=self.group,
@@ -258,6 +266,13 @@ class BrokerCalls:
             max_reconsume_times=most,
         )
         await self._ask_master(message.queue, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+
+    def by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+        """Return queues by the names of their brokers."""
+        found: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            found.setdefault(self._instance.routes.broker_of(queue), []).append(queue)
+        return found
 
     async def lock(self, broker_name: str, queues: Sequence[MessageQueue]) -> list[MessageQueue]:
         """Return the queues of a broker that are locked for this client now.
@@ -302,10 +317,19 @@ class BrokerCalls:
         return await self._instance.cluster.ask(address, code, header, body, seconds)
 
     async def _ask_master(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
-        return await self._ask(self._master(queue), code, header)
+        try:
+            return await self._ask(self._master(queue), code, header)
+        except RemotingError as error:
+            await self._note_leader(queue, error.code)
+            raise
+
+    async def _note_leader(self, queue: MessageQueue, code: int) -> None:
+        """Ask for the route of a logic queue that another broker leads by now."""
+        if code == ResponseCode.NOT_LEADER_FOR_QUEUE:
+            await self._instance.routes.load(queue.topic)
 
     def _master(self, queue: MessageQueue) -> str:
-        return self._master_of(queue.broker_name)
+        return self._master_of(self._instance.routes.broker_of(queue))
 
     def _master_of(self, broker_name: str) -> str:
         address = self._instance.routes.master(broker_name)

@@ -49,7 +49,7 @@ class Locks:
         self, queues: Iterable[MessageQueue]
     ) -> list[tuple[Sequence[MessageQueue], set[MessageQueue]]]:
         """Return the queues of each broker that answers, and those of them that it has locked."""
-        asked = (self._lock(name, wanted) for name, wanted in _by_broker(queues).items())
+        asked = (self._lock(name, wanted) for name, wanted in self._calls.by_broker(queues).items())
         return [answer for answer in await asyncio.gather(*asked) if answer is not None]
 
     async def _lock(
@@ -64,7 +64,7 @@ class Locks:
     async def let_go(self, queues: Iterable[MessageQueue]) -> None:
         """Release the locks of queues; a failure is logged."""
         await asyncio.gather(
-            *(self._unlock(name, wanted) for name, wanted in _by_broker(queues).items())
+            *(self._unlock(name, wanted) for name, wanted in self._calls.by_broker(queues).items())
         )
 
     async def _unlock(self, broker_name: str, wanted: Sequence[MessageQueue]) -> None:
@@ -72,10 +72,3 @@ class Locks:
             await self._calls.unlock(broker_name, wanted)
         except MqlakeError as error:
             _log.debug("broker %s keeps a lock until it expires: %s", broker_name, error)
-
-
-def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    found: dict[str, list[MessageQueue]] = {}
-    for queue in queues:
-        found.setdefault(queue.broker_name, []).append(queue)
-    return found

@@ -182,13 +182,13 @@ class Sending:
 
     async def _address(self, queue: MessageQueue, seconds: float) -> str:
         routes = self._instance.routes
-        address = routes.master(queue.broker_name)
+        address = routes.master_of(queue)
         if address is None:
             # The queue was chosen by the caller, who need not have sent to its topic before.
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await routes.load(queue.topic)
-            address = routes.master(queue.broker_name)
+            address = routes.master_of(queue)
         if address is None:
             raise NotStoredError(f"broker {queue.broker_name} has no master now")
         return address
@@ -197,7 +197,7 @@ class Sending:
         self, outgoing: Outgoing, queue: MessageQueue, seconds: float
     ) -> Sequence[SendResult]:
         begun = self._loop.time()
-        address = self._instance.routes.master(queue.broker_name)
+        address = self._instance.routes.master_of(queue)
         peer = self._instance.cluster.client.connected(address) if address else None
         if peer is None:
             peer = await self._connect(queue, seconds)
@@ -208,6 +208,9 @@ class Sending:
             self._choice.took(queue.broker_name, FAILED)
             raise PerhapsStoredError(str(error)) from error
         self._choice.took(queue.broker_name, self._loop.time() - begun)
+        if answer.code == ResponseCode.NOT_LEADER_FOR_QUEUE:
+            await self._instance.routes.load(queue.topic)
+            raise NotStoredError(answer.remark or f"another broker leads {queue}")
         return _results(outgoing, queue, answer)
 
     async def _connect(self, queue: MessageQueue, seconds: float) -> Peer:

@@ -116,7 +116,7 @@ class Transaction:
             msg_id=result.message_id,
             transaction_id=result.transaction_id,
         )
-        address = self._instance.routes.master(result.queue.broker_name) or ""
+        address = self._instance.routes.master_of(result.queue) or ""
         try:
             await self._instance.cluster.ask(
                 address, RequestCode.END_TRANSACTION, header, seconds=_TIMEOUT

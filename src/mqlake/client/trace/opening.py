@@ -38,7 +38,7 @@ def open_tracer(instance: ClientInstance, trace: bool | str) -> Tracer | None:
         if not queues:
             raise NoRouteError(f"topic {topic} has no queue that can be written to")
         queue = random.choice(queues)  # noqa: S311 (any will do)
-        address = instance.routes.master(queue.broker_name)
+        address = instance.routes.master_of(queue)
         if address is None:
             raise NoRouteError(f"broker {queue.broker_name} has no master now")
         properties = {KEYS: keys, UNIQ_KEY: instance.unique_keys.next(), WAIT: "true"}

@@ -13,16 +13,28 @@ from mqlake.formats.config.base import DataVersion
 
 
 class LogicQueueMappingItem(msgspec.Struct, frozen=True, rename="camel"):
-    """One stretch of a logic queue, and the broker queue that holds it; -1: open or not set."""
+    """One stretch of a logic queue, and the broker queue that holds it.
 
-    gen: int = 0
-    queue_id: int = 0
+    Attributes:
+        bname: name of the broker.
+        end_offset: queue offset after the last one of the stretch; -1 while it is open.
+        gen: counts the stretches of the logic queue.
+        logic_offset: what the message at `start_offset` is numbered in the logic queue; -1 until
+            that is decided.
+        queue_id: of the broker's queue.
+        start_offset: queue offset at which the stretch begins.
+        time_of_end, time_of_start: reserved, -1.
+    """
+
+    # In alphabetical order, as RocketMQ writes them.
     bname: str = ""
-    logic_offset: int = 0
-    start_offset: int = 0
     end_offset: int = -1
-    time_of_start: int = -1
+    gen: int = 0
+    logic_offset: int = 0
+    queue_id: int = 0
+    start_offset: int = 0
     time_of_end: int = -1
+    time_of_start: int = -1
 
 
 class TopicQueueMapping(msgspec.Struct, frozen=True, rename="camel"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Generator
@@ -14,7 +13,7 @@ from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import Topic
 from mqlake.formats.record import CRC_MASK
 from mqlake.protocol.bodies.route import TopicQueueMappingInfo
-from mqlake.protocol.body import decode_body, encode_body
+from mqlake.protocol.body import MAX_QUOTED, decode_body, encode_body, quoted_keys
 from mqlake.protocol.command import Body
 from mqlake.protocol.errors import BodyError
 
@@ -23,10 +22,6 @@ MAX_INFLATED: Final = 64 * 1024 * 1024
 MAX_LENIENT: Final = 65_536
 """Longest part of a body in bytes that may be other than strict JSON."""
 _AT_ONCE: Final = 1 << 20
-_MOST_QUOTED: Final = 1 << 20
-"""Longest body in bytes whose integer keys are put in quotes: that takes about 40 ms."""
-_INTEGER_KEY: Final = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|([{,])(-?[0-9]+):', re.DOTALL)
-"""A text, which is left as it is, or an integer key."""
 
 _INT: Final = struct.Struct(">i")
 
@@ -98,8 +93,8 @@ def decode_register(data: Body, *, compressed: bool) -> Generator[None, None, Re
     if compressed:
         return (yield from _Parts((yield from _inflate(data))).read())
     raw = _raw(data)
-    if raw is None and len(data) <= _MOST_QUOTED:
-        raw = _raw(_with_quoted_keys(bytes(data)))
+    if raw is None and len(data) <= MAX_QUOTED:
+        raw = _raw(quoted_keys(bytes(data)))
     if raw is None:
         # What fastjson takes, or says what is wrong.
         return decode_body(RegisterBody, data, MAX_LENIENT)
@@ -124,15 +119,6 @@ def _raw(data: Body) -> _RawBody | None:
         return _decode_raw(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _with_quoted_keys(data: bytes) -> bytes:
-    """Put integer keys in quotes: fastjson writes those of a static topic's queues without."""
-    return _INTEGER_KEY.sub(lambda found: found[0] if found[1] is None else _quoted(found), data)
-
-
-def _quoted(found: re.Match[bytes]) -> bytes:
-    return b'%b"%b":' % (found[1], found[2])
 
 
 def _inflate(data: Body) -> Generator[None, None, bytes]:

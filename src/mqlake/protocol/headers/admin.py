@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from mqlake.protocol.header import Header, Int32, Int64
+from mqlake.protocol.header import Header, Int32, Int64, TopicRequest
 
 
-class TopicNameHeader(Header):
+class TopicNameHeader(TopicRequest):
     """Requests that are about one topic, such as DELETE_TOPIC_IN_BROKER, GET_TOPIC_CONFIG."""
 
     topic: str
 
 
 class CreateTopicHeader(Header):
-    """UPDATE_AND_CREATE_TOPIC.
+    """UPDATE_AND_CREATE_TOPIC, UPDATE_AND_CREATE_STATIC_TOPIC.
 
     Attributes:
         default_topic: not used; clients must send it.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mqlake.protocol.header import Header, Int32, Int64
+from mqlake.protocol.header import Header, Int32, Int64, TopicRequest
 
 
-class QueryConsumerOffsetHeader(Header):
+class QueryConsumerOffsetHeader(TopicRequest):
     """QUERY_CONSUMER_OFFSET.
 
     Attributes:
@@ -24,7 +24,7 @@ class QueryConsumerOffsetHeader(Header):
     set_zero_if_not_found: bool | None = None
 
 
-class UpdateConsumerOffsetHeader(Header):
+class UpdateConsumerOffsetHeader(TopicRequest):
     """UPDATE_CONSUMER_OFFSET."""
 
     consumer_group: str
@@ -33,14 +33,14 @@ class UpdateConsumerOffsetHeader(Header):
     commit_offset: Int64 | None = None
 
 
-class QueueHeader(Header):
+class QueueHeader(TopicRequest):
     """GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME: which queue."""
 
     topic: str
     queue_id: Int32
 
 
-class SearchOffsetHeader(Header):
+class SearchOffsetHeader(TopicRequest):
     """SEARCH_OFFSET_BY_TIMESTAMP.
 
     Attributes:

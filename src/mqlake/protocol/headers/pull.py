@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mqlake.protocol.header import Header, Int32, Int64
+from mqlake.protocol.header import Header, Int32, Int64, TopicRequest
 
 COMMITS_OFFSET = 1
 """Bit of a pull's system flag: `commit_offset` is to be committed."""
@@ -12,7 +12,7 @@ HAS_SUBSCRIPTION = 4
 """Bit of a pull's system flag: the header says what the consumer subscribes to."""
 
 
-class PullHeader(Header):
+class PullHeader(TopicRequest):
     """PULL_MESSAGE and LITE_PULL_MESSAGE.
 
     Attributes:
@@ -46,6 +46,7 @@ class PullAnswerHeader(Header):
         suggest_which_broker_id: of the brokers of one name, the one to pull from next.
         next_begin_offset: the queue offset to pull from next.
         min_offset, max_offset: of the queue.
+        offset_delta: of a static topic: what is added to the queue offsets of the messages.
         forbidden_type: who forbids it, with NO_PERMISSION; a number of `ForbiddenType`.
     """
 

@@ -20,6 +20,7 @@ class SendMessageHeader(Header):
         queue_id: below 0 for any.
         properties: as a record holds them.
         max_reconsume_times: to a retry topic: above this, the message is dead.
+        lo: False: the queue of a static topic is the broker's own, not a logic queue.
     """
 
     producer_group: str
@@ -35,6 +36,7 @@ class SendMessageHeader(Header):
     unit_mode: bool | None = None
     max_reconsume_times: Int32 | None = None
     batch: bool | None = None
+    lo: bool | None = None
 
 
 class SendMessageHeaderV2(
@@ -70,6 +72,7 @@ class SendMessageHeaderV2(
     unit_mode: bool | None = None
     max_reconsume_times: Int32 | None = None
     batch: bool | None = None
+    lo: bool | None = None
 
 
 class SendMessageResponseHeader(Header):

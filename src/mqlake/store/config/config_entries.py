@@ -1,6 +1,6 @@
 """The tables of topics and of consumer groups: named entries of a configuration file.
 
-RocketMQ: `TopicConfigManager`, `SubscriptionGroupManager`.
+RocketMQ: `TopicConfigManager`, `SubscriptionGroupManager`, `TopicQueueMappingManager`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Generic, TypeVar, cast
 import msgspec
 
 from mqlake.formats import fastjson
-from mqlake.formats.config import DataVersion, SubscriptionGroups, Topics
+from mqlake.formats.config import DataVersion, SubscriptionGroups, TopicQueueMappings, Topics
 from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
 from mqlake.formats.config.topics import Topic
 from mqlake.store.config.config_file import C, ConfigFile, ConfigWrite, Fields
 
@@ -113,6 +114,10 @@ class TopicTable(ConfigEntries[Topics, Topic]):
         """Make or change a topic."""
         self._put(topic.topic_name, topic)
 
+    def count_change(self) -> None:
+        """Count a change of what name servers are told beside the topics."""
+        self._file.next_version()
+
     def ensure(self, name: str, queues: int) -> Topic:
         """Return a topic, made with so many queues to read and write where there is none."""
         found = self.get(name)
@@ -165,6 +170,22 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
         if self._forbidden.pop(name, None) is not None:
             self._file.next_version()
         return super().remove(name)
+
+
+class TopicMappingTable(ConfigEntries[TopicQueueMappings, TopicQueueMapping]):
+    """The static topics of a store: `config/topicQueueMapping.json`."""
+
+    def __init__(self, file: ConfigFile[TopicQueueMappings]) -> None:
+        table = "topicQueueMappingInfoMap"
+        super().__init__(file, table, file.known.topic_queue_mapping_info_map)
+
+    def put(self, mapping: TopicQueueMapping) -> None:
+        """Create or change the mapping of a static topic."""
+        self._put(mapping.topic, mapping)
+
+
+KeptTable = TopicTable | GroupTable | TopicMappingTable
+"""A table whose changes are acknowledged once they are on the disk."""
 
 
 def _merged(entry: msgspec.Struct, stored: Fields) -> Fields:

@@ -9,10 +9,16 @@ from __future__ import annotations
 from typing import Self
 
 from mqlake.errors import DiskError
-from mqlake.formats.config import ConsumerOffsets, DelayOffsets, SubscriptionGroups, Topics
+from mqlake.formats.config import (
+    ConsumerOffsets,
+    DelayOffsets,
+    SubscriptionGroups,
+    TopicQueueMappings,
+    Topics,
+)
 from mqlake.storage.clock import Clock
 from mqlake.storage.protocol import OwnedDirectory
-from mqlake.store.config.config_entries import GroupTable, TopicTable
+from mqlake.store.config.config_entries import GroupTable, TopicMappingTable, TopicTable
 from mqlake.store.config.config_file import ConfigFile
 from mqlake.store.config.consumer_offsets import ConsumerOffsetTable
 from mqlake.store.config.delay_offsets import DelayOffsetTable
@@ -25,7 +31,7 @@ _SOON = 100
 
 
 class ConfigStore:
-    """Topics, consumer groups, consumer offsets and delay offsets of one store."""
+    """Topics, consumer groups, offsets, delay offsets and static topics of one store."""
 
     def __init__(
         self,
@@ -34,10 +40,12 @@ class ConfigStore:
         groups: GroupTable,
         consumer_offsets: ConsumerOffsetTable,
         delay_offsets: DelayOffsetTable,
+        static_topics: TopicMappingTable,
     ) -> None:
         self._settings = settings
         self.topics, self.groups = topics, groups
         self.consumer_offsets, self.delay_offsets = consumer_offsets, delay_offsets
+        self.static_topics = static_topics
 
     @classmethod
     def load(
@@ -56,6 +64,9 @@ class ConfigStore:
                 ConfigFile[ConsumerOffsets].load(directory, ConsumerOffsets, clock)
             ),
             DelayOffsetTable(ConfigFile[DelayOffsets].load(directory, DelayOffsets, clock)),
+            TopicMappingTable(
+                ConfigFile[TopicQueueMappings].load(directory, TopicQueueMappings, clock)
+            ),
         )
 
     def services(self) -> list[Service]:
@@ -67,6 +78,7 @@ class ConfigStore:
         return [
             Service(_SOON, self.topics.write, "topics"),
             Service(_SOON, self.groups.write, "groups"),
+            Service(_SOON, self.static_topics.write, "staticTopics"),
             Service(
                 lambda: settings.now.flush_consumer_offset_interval,
                 self.consumer_offsets.write,
@@ -86,7 +98,13 @@ class ConfigStore:
             DiskError: the system refused one; all others were written.
         """
         failures: list[DiskError] = []
-        for table in (self.topics, self.groups, self.consumer_offsets, self.delay_offsets):
+        for table in (
+            self.topics,
+            self.groups,
+            self.consumer_offsets,
+            self.delay_offsets,
+            self.static_topics,
+        ):
             try:
                 if (pending := table.write()) is not None:
                     pending.complete()

@@ -1,0 +1,52 @@
+"""What an administrator may make of a topic."""
+
+from __future__ import annotations
+
+from mqlake.broker.parts import Parts
+from mqlake.formats.config.topics import PERM_INHERIT, PERM_READ, PERM_WRITE, Topic
+from mqlake.protocol import naming
+from mqlake.protocol.codes import ResponseCode
+from mqlake.protocol.errors import RemotingError
+
+_LONGEST_TYPE = 64
+PERMISSIONS = PERM_READ | PERM_WRITE | PERM_INHERIT
+
+
+def check_topic(parts: Parts, topic: Topic) -> None:
+    """Refuse a topic that cannot be created, or changed so.
+
+    Raises:
+        RemotingError: its name, queues, permission or type are not allowed, or there is no room.
+    """
+    name = topic.topic_name
+    fault = naming.topic_fault(name)
+    if fault is not None:
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, fault)
+    refuse_system(parts, name)
+    most = parts.settings.max_topic_queue_nums
+    for queues in (topic.read_queue_nums, topic.write_queue_nums):
+        if not 0 <= queues <= most:
+            reason = (
+                f"the topic[{name}] cannot have {queues} queues, only 0 to {most}"
+                " (maxTopicQueueNums)"
+            )
+            raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+    if topic.perm & ~PERMISSIONS:
+        reason = f"the topic[{name}] cannot have perm {topic.perm}, only 0 to {PERMISSIONS}"
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+    if len(topic.topic_filter_type) > _LONGEST_TYPE:
+        reason = f"the topic[{name}] has a topicFilterType of over {_LONGEST_TYPE} characters"
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
+    parts.topics.check_room(name)
+
+
+def refuse_system(parts: Parts, name: str) -> None:
+    """Refuse a change of a topic of the broker itself.
+
+    Raises:
+        RemotingError: it is one, and `validateSystemTopicWhenUpdateTopic` is on.
+    """
+    is_checked = parts.settings.validate_system_topic_when_update_topic
+    if is_checked and parts.topics.is_system(name):
+        reason = f"The topic[{name}] is conflict with system topic."
+        raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)

@@ -1,0 +1,1 @@
+"""Static topics on one broker, and on two with a name server."""
