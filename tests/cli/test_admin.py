@@ -104,6 +104,21 @@ def test_topics(admin: Admin, orders: list[dict[str, Any]]) -> None:
     assert route["queueDatas"][0]["readQueueNums"] == 2, "nothing else has changed"
 
 
+def test_static_topics(admin: Admin) -> None:
+    queues = admin.json("updateStaticTopic", "-t", admin.topic, "-qn", 3, "-b", "broker-a")
+    assert [row["queueId"] for row in queues["queues"]] == [0, 1, 2]
+    assert {row["brokerName"] for row in queues["queues"]} == {"broker-a"}
+    route = admin.json("topicRoute", "-t", admin.topic)
+    assert route["topicQueueMappingByBroker"]["broker-a"]["totalQueues"] == 3
+    same = admin.json("remappingStaticTopic", "-t", admin.topic, "-c", "DefaultCluster")
+    assert [row["stretches"] for row in same["queues"]] == [1, 1, 1], "nothing has to move"
+    code, error = admin.fails("updateStaticTopic", "-t", admin.topic, "-qn", 2, "-b", "broker-a")
+    assert (code, "only be given more" in error) == (2, True)
+    code, error = admin.fails("remappingStaticTopic", "-t", admin.topic, "-b", "broker-z")
+    assert (code, "broker-z is registered" in error) == (2, True)
+    admin.json("deleteTopic", "-c", "DefaultCluster", "-t", admin.topic)
+
+
 def test_messages(admin: Admin, orders: list[dict[str, Any]]) -> None:
     ids = [put["msgId"] for put in orders]
     unique = [put["transactionId"] for put in orders]

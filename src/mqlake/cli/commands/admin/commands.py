@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mqlake.cli.commands.admin import brokers, groups, messages, names, offsets, topics
+from mqlake.cli.commands.admin import (
+    brokers,
+    groups,
+    messages,
+    names,
+    offsets,
+    static_topics,
+    topics,
+)
 
 COMMANDS: dict[str, Callable[..., int]] = {
     name: function
-    for module in (brokers, topics, groups, offsets, messages, names)
+    for module in (brokers, topics, static_topics, groups, offsets, messages, names)
     for name, function in module.COMMANDS.items()
 }
