@@ -24,6 +24,8 @@ TOPIC, GROUP, PRODUCERS = "Watched", "G_watched", "P_watched"
 BACKLOG, LAGGING = "Backlog", "G_lagging"
 RETRIES = "Retries"
 QUEUES = {TOPIC: 4, BACKLOG: 4, RETRIES: 4, f"%RETRY%G_{RETRIES}": 1}
+PATIENCE = 120
+"""Seconds."""
 SAMPLING = 10
 """Seconds between two samples of the broker's statistics."""
 
@@ -67,6 +69,14 @@ async def _prepare(names: str) -> None:
             await groups.update(admin, group, None, "broker-a")
 
 
+async def _committed(names: str) -> None:
+    """Return once the group has committed all that it consumed; clients do so every 5 seconds."""
+    async with Admin(names) as admin, asyncio.timeout(PATIENCE):
+        # Only the broker knows, and it tells nobody.
+        while any(each.lag for each in await groups.progress(admin, GROUP, TOPIC)):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
 def _traffic(clients: Clients, names: str, wait: Callable[[float], None]) -> dict[str, str]:
     asyncio.run(_prepare(names))
     clients.die(names, RETRIES, f"G_{RETRIES}")
@@ -74,6 +84,7 @@ def _traffic(clients: Clients, names: str, wait: Callable[[float], None]) -> dic
     last = clients.hold(names, TOPIC, GROUP, PRODUCERS)
     wait(SAMPLING + 1)
     clients.send(names, TOPIC, 8)
+    asyncio.run(_committed(names))
     wait(SAMPLING + 1)
     return last
 

@@ -16,6 +16,7 @@ from tests.peer.rocketmq_cluster import Cluster
 
 pytestmark = [
     pytest.mark.peer,
+    pytest.mark.nightly,
     pytest.mark.xdist_group("grpc clients"),
     pytest.mark.timeout(600),
 ]
@@ -56,7 +57,6 @@ def test_an_observer_sees_the_same_of_mqlake(observer: str, seen: dict[str, Seen
     assert not found, "\n".join(found)
 
 
-@pytest.mark.nightly
 def test_the_record_is_what_is_seen_of_rocketmq(tmp_path: Path) -> None:
     try:
         cluster = Cluster(tmp_path, tmp_path / "store", SETTINGS)
