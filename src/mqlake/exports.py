@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-EXTRAS = {"numba": "store", "numpy": "store", "pyarrow": "parquet"}
+EXTRAS = {"llvmlite": "store", "numba": "store", "numpy": "store", "pyarrow": "parquet"}
 """The extra of mqlake that installs a package, for packages that whole layers need."""
 
 

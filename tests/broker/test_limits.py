@@ -10,7 +10,7 @@ import pytest
 
 from mqlake.broker.admin.offsets import OffsetAdmin
 from mqlake.broker.topics import MOST_QUEUES
-from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.subscription_group import SimpleSubscription, SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
 from mqlake.protocol.bodies.pop import RequestMode
@@ -323,7 +323,8 @@ def test_topics_that_cannot_be(tmp_path: Path, fields: dict[str, object]) -> Non
 def test_groups_and_lists_that_are_too_long(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(tmp_path, maxAdminBodySize=65_536) as broker:
-            group = SubscriptionGroup(group_name="g", attributes={"+a": "x" * 20_000})
+            long = [SimpleSubscription("T", "TAG", "x" * 20_000)]
+            group = SubscriptionGroup(group_name="g", subscription_data_set=long)
             await refused(broker, GROUP, body=encode_body(group), match="maxGroupConfigSize")
             topics = [Topic(f"T{number}") for number in range(1000)]
             body = encode_body({"topicConfigList": topics})

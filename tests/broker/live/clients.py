@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 
-from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.subscription_group import SimpleSubscription, SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.bodies.heartbeat import ConsumerData, Heartbeat, ProducerData, Subscription
 from mqlake.protocol.body import encode_body
@@ -96,7 +96,8 @@ async def max_groups(broker: Running) -> None:
 
 @observes("maxGroupConfigSize")
 async def group_config_size(broker: Running) -> None:
-    group = encode_body(SubscriptionGroup(group_name="g", attributes={"+a": "x" * 2000}))
+    long = [SimpleSubscription("T", "TAG", "x" * 2000)]
+    group = encode_body(SubscriptionGroup(group_name="g", subscription_data_set=long))
     await done(broker, GROUP, body=group)
     await change(broker, maxGroupConfigSize=1024)
     await refused(broker, GROUP, body=group, match="maxGroupConfigSize")
