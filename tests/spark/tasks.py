@@ -81,7 +81,7 @@ def compiled_here(numbers: tuple[int, int]) -> tuple[int, str, str]:
     from mqlake.kernels import jit
 
     total = jit.kernel(add)(*numbers)
-    return total, str(Path(jit.__file__).parents[1]), str(jit._CACHE)
+    return total, str(Path(jit.__file__).parents[1]), str(jit.CACHE)
 
 
 def add(left: int, right: int) -> int:

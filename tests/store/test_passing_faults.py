@@ -105,7 +105,7 @@ def test_keys_are_not_inserted_twice_if_the_next_file_cannot_be_made() -> None:
         assert store.put(message).is_ok
     disk.make_directory("consumequeue/Topic/0")
     for base in range(200, 700, 200):  # so that only the index lacks a file
-        store.queues.make_file(store.queues.queue("Topic", 0), base)
+        store.queues.make_file(store.queues.queue("Topic", 0), base, 200)
     disk.fail_next(Fault.NO_INODE_FOR_EVER)
     store.tick()
     assert "No space left" in store.put(Message("Topic", b"refused")).reason

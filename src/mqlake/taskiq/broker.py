@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import weakref
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,7 +20,14 @@ from mqlake.client.producer.producer import Producer
 from mqlake.errors import FormatError, MqlakeError
 from mqlake.protocol.naming import group_fault, topic_fault
 from mqlake.storage.clock import SystemClock
-from mqlake.taskiq.border import AckableMessage, AsyncBroker, BrokerMessage
+from mqlake.taskiq.border import (
+    AckableMessage,
+    AsyncBroker,
+    BrokerMessage,
+    TaskiqMessage,
+    TaskiqMiddleware,
+    TaskiqResult,
+)
 from mqlake.taskiq.labels import delivery_time
 from mqlake.workqueue.deliveries import Delivery, PrefetchWindow, log_failures
 from mqlake.workqueue.extensions import keep_extended
@@ -40,6 +48,25 @@ class _Options(msgspec.Struct, frozen=True):
     visibility_timeout: Annotated[float, msgspec.Meta(ge=1, le=86_400)]
     prefetch: Annotated[int, msgspec.Meta(ge=1, le=32)]
     queues: Annotated[int, msgspec.Meta(ge=1, le=1024)]
+
+
+class _FailureWatch(TaskiqMiddleware):
+    """Knows whether a task has failed since somebody asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._has_failed = False
+
+    def on_error(
+        self, message: TaskiqMessage, result: TaskiqResult[Any], exception: BaseException
+    ) -> None:
+        """Note that a task has failed."""
+        self._has_failed = True
+
+    def take(self) -> bool:
+        """Return whether a task has failed since this was called last."""
+        has_failed, self._has_failed = self._has_failed, False
+        return has_failed
 
 
 class RocketmqBroker(AsyncBroker):
@@ -87,6 +114,8 @@ class RocketmqBroker(AsyncBroker):
         self._window = PrefetchWindow()
         self._stack = AsyncExitStack()
         self._producer: Producer | None = None
+        self._failures = _FailureWatch()
+        self.add_middlewares(self._failures)
 
     async def startup(self) -> None:
         """Connect, and create the topic if it does not exist.
@@ -138,7 +167,7 @@ class RocketmqBroker(AsyncBroker):
         )
         # It is closed after what it has received was acknowledged or given back.
         await self._stack.enter_async_context(consumer)
-        extending = asyncio.create_task(keep_extended(lambda: self._window.held, seconds))
+        extending = asyncio.create_task(keep_extended(self._held, seconds))
         self._stack.push_async_callback(_cancel, extending)
         waiting: list[Delivery] = []
         try:
@@ -179,6 +208,15 @@ class RocketmqBroker(AsyncBroker):
             return
         backs = [Delivery(consumer, message, self._window).give_back() for message in found]
         await log_failures(backs, "a task was not given back, and is redelivered later")
+
+    def _held(self) -> set[Delivery]:
+        """Return what is not finished, without what failed tasks have left unacknowledged.
+
+        A traceback keeps the run of such a task in a cycle of references, and thereby its message.
+        """
+        if self._window.held and self._failures.take():
+            gc.collect()
+        return self._window.held
 
     def _ackable(self, delivery: Delivery) -> AckableMessage:
         async def ack() -> None:
