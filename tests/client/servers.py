@@ -54,6 +54,18 @@ async def create_topic(address: str, topic: str, queues: int, seconds: float = P
         await cluster.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header, seconds=seconds)
 
 
+async def wait_for_dispatch(address: str, topic: str, ends: Mapping[int, int]) -> None:
+    """Wait until the queues of a topic reach these offsets; a send is acknowledged before."""
+    async with Cluster("") as cluster, asyncio.timeout(PATIENCE):
+        for queue, end in ends.items():
+            header = QueueHeader(topic=topic, queue_id=queue)
+            while True:
+                answer = await cluster.ask(address, RequestCode.GET_MAX_OFFSET, header)
+                if answer.header(OffsetHeader).offset >= end:
+                    break
+                await asyncio.sleep(0.01)
+
+
 class RestartableNameServer:
     """A name server on a fixed port, which forgets everything when it is stopped."""
 

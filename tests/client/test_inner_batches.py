@@ -21,6 +21,7 @@ from mqlake.protocol.headers.admin import CreateTopicHeader
 from mqlake.protocol.headers.send import SendMessageHeaderV2
 from mqlake.remoting.client import RemotingClient
 from mqlake.testing import RunningBroker, broker
+from tests.client.servers import wait_for_dispatch
 
 PATIENCE = 60
 FIRST = ConsumerSettings(consume_from="first", handling_timeout=PATIENCE)
@@ -73,6 +74,7 @@ async def send(running: RunningBroker, topic: str) -> None:
         )
         await ask(RequestCode.SEND_BATCH_MESSAGE, header, body(number * SIZE))
     await client.close()
+    await wait_for_dispatch(running.address, topic, {0: COUNT * SIZE})
 
 
 def test_a_group_gets_each_message_once_and_goes_on(running: RunningBroker) -> None:

@@ -57,6 +57,13 @@ def kernel(function: Callable[..., Any]) -> Any:
     return made
 
 
+def is_cached(kernel: Any) -> bool:
+    """Return whether the cache has machine code of an entry point; False without a cache."""
+    function = kernel.py_func
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}-*.nbi"
+    return CACHE is not None and next(CACHE.rglob(name), None) is not None
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a part of kernels into each of its callers."""
     return njit(forceinline=True, **_OPTIONS)(function)

@@ -58,7 +58,10 @@ class _FailureWatch(TaskiqMiddleware):
         self._has_failed = False
 
     def on_error(
-        self, message: TaskiqMessage, result: TaskiqResult[Any], exception: BaseException
+        self,
+        message: TaskiqMessage,  # noqa: ARG002
+        result: TaskiqResult[Any],  # noqa: ARG002
+        exception: BaseException,  # noqa: ARG002
     ) -> None:
         """Note that a task has failed."""
         self._has_failed = True

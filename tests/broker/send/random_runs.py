@@ -52,8 +52,8 @@ UNUSUAL = {
     "g": ("", "-", "1.5", "9" * 19),
     "h": ("2147483648", "+1", " 1"),
     "i": (
-        "", "KEYS\x01k\x02", "UNIQ_KEY\x01\x02", f"{KEY}DELAY\x013\x02",
-        f"TIMER_DELAY_MS\x011\x02{KEY}",
+        "", "KEYS\x01k\x02", "UNIQ_KEY\x01\x02", f"{KEY}DELAY\x0118\x02",
+        f"TIMER_DELAY_MS\x013600000\x02{KEY}",  # none is due while the test runs
         f"{KEY}TRAN_MSG\x01true\x02", f"{KEY}POP_CK\x01x\x02", f"{KEY}INNER_NUM\x011\x02",
         f"{KEY}_SYS_MSG_PRIORITY_\x011\x02", f"{KEY}__LITE_TOPIC\x011\x02",
         f"{KEY}__CRC32#\x010000000000\x02", f"__CRC32#\x01\x02{KEY}",

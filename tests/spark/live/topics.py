@@ -9,7 +9,7 @@ from mqlake.admin import Admin, topics
 from mqlake.client import Message, MessageQueue
 from mqlake.client.blocking import Producer
 from mqlake.testing import RunningBroker
-from tests.client.servers import create_topic
+from tests.client.servers import create_topic, wait_for_dispatch
 
 _names = count()
 
@@ -34,7 +34,7 @@ class NumberedTopic:
         asyncio.run(create_topic(self._running.address, self.name, self.queues))
 
     def send(self, count: int, queue: int | None = None, tags: str = "a", size: int = 0) -> None:
-        """Send messages, by turns to all queues or to one."""
+        """Send messages, by turns to all queues or to one, and wait until they are dispatched."""
         with Producer(self._running.name_server) as producer:
             for number in range(self._number, self._number + count):
                 to = number % self.queues if queue is None else queue
@@ -45,6 +45,8 @@ class NumberedTopic:
                 producer.send(message, queue=MessageQueue(self.name, BROKER, to))
                 self.sent[to].append(key)
             self._number += count
+        ends = {number: len(keys) for number, keys in self.sent.items()}
+        asyncio.run(wait_for_dispatch(self._running.address, self.name, ends))
 
     @property
     def keys(self) -> list[str]:

@@ -34,6 +34,9 @@ SEND: Final = np.dtype(
 )
 """Where in its data a send begins, and what its answer needs besides where it was put."""
 
+KERNELS: Final = (draft_sends, draft_batches, answer_sends)
+"""What is compiled, or loaded from the cache, before the first run."""
+
 _ROWS: Final = 512
 _BATCH_ROWS: Final = 4096
 """Messages of a run of batches at most."""
