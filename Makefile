@@ -1,13 +1,17 @@
-# make demo and make test are all that a newcomer needs; each makes .venv first.
+# make demo, make check and make test are all that a newcomer needs; each makes .venv first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 NEWEST := build/newest-spark
 
-.PHONY: help env demo test lint format cluster-test newest-spark-test nightly bench lock clean
+# Tests that start no JVM, no server process and no kernel compilation: for the inner loop.
+FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
+          tests/cli/test_reference.py tests/cli/test_text.py tests/test_front_doors.py
 
-help:  ## say what each target does
+.PHONY: help env demo check test peers lint format cluster-test newest-spark-test nightly bench lock clean
+
+help:  ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 env: $(STAMP)  ## make .venv with everything the project needs
@@ -19,8 +23,14 @@ $(STAMP): requirements.lock pyproject.toml scripts/make-env
 demo: $(STAMP)  ## rebuild a store that RocketMQ wrote, and compare with RocketMQ's own answers
 	@$(BIN)/python examples/demo.py
 
-test: $(STAMP) lint  ## everything that a change can break
+check: $(STAMP) lint  ## lint and the fast tests, in less than 90 s
+	$(BIN)/pytest -q -n 2 --dist loadgroup $(FAST)
+
+test: $(STAMP) lint peers  ## everything that a change can break
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+peers:  ## install the tools of the tests beside the real systems: Java, Maven, Go, Node.js
+	@scripts/install-peers
 
 lint: $(STAMP)  ## style, types, layers
 	$(BIN)/ruff check
