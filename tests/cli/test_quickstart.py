@@ -31,7 +31,8 @@ def serving() -> Iterator[list[subprocess.Popen[str]]]:
     yield started
     for process in started:
         process.terminate()
-        assert process.wait(60) == 0
+        process.communicate(timeout=60)
+        assert process.returncode == 0
 
 
 def test_every_step_prints_what_the_page_shows(
