@@ -9,7 +9,7 @@ NEWEST := build/newest-spark
 FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
           tests/cli/test_reference.py tests/cli/test_text.py tests/test_front_doors.py
 
-.PHONY: help env demo check test peers lint format cluster-test newest-spark-test nightly bench lock clean
+.PHONY: help env demo check test peers docs lint format cluster-test newest-spark-test nightly bench lock clean
 
 help:  ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,6 +69,10 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 
 bench: $(STAMP)  ## measure beside the Java store; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## build the documentation site into build/site, offline
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -c scripts/site . build/site
+	@echo "build/site/index.html"
 
 lock:  ## pin the newest packages in requirements.lock
 	@mkdir -p build
