@@ -1,11 +1,15 @@
-"""Pages and help texts are in plain English; docs/cli.md is made of the help texts."""
+"""Pages and help texts are in plain English."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from mqlake.cli.app import app
 from tests.documents.pages import ROOT, name, pages
 from tests.documents.words import findings
 
@@ -19,6 +23,20 @@ def test_plain_english(page: Path) -> None:
     found = findings(page.read_text(encoding="utf-8"))
     wrong = [f"{name(page)}:{line}: {text!r}: write {instead}" for line, text, instead in found]
     assert not wrong, "\n".join(wrong)
+
+
+def helps(command: Any, name: str, parent: Any = None) -> Iterator[tuple[str, str]]:
+    """Yield the name and the help text of a command, and of those below it."""
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
+    yield context.command_path, command.get_help(context)
+    for below in getattr(command, "commands", {}).values():
+        yield from helps(below, below.name, context)
+
+
+def test_help_texts_are_plain_english() -> None:
+    found = {path: findings(text) for path, text in helps(typer.main.get_command(app), "mqlake")}
+    assert len(found) > 60
+    assert {path: wrong for path, wrong in found.items() if wrong} == {}
 
 
 def test_only_pages_are_still_to_rewrite() -> None:
