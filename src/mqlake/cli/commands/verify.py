@@ -1,8 +1,8 @@
 """Check every record, and every queue and index entry against the records, both ways.
 
 Each record's structure and checksum; for each record the entries that it should have; for each
-entry the record that it names. What a crash or RocketMQ's own deletion explains is counted and
-noted, and is not damage.
+entry the record that it names. Batch consume queues count as queues, their units as queue
+entries. What a crash or RocketMQ's own deletion explains is counted and noted, and is not damage.
 
 JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `records`,
 `recordsBeyond` (good records behind the log's end), `damagedBodies`, `tornRecords`
