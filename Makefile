@@ -4,8 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 NEWEST := build/newest-spark
+OTHER  := build/newest-python
+FAST   := $(addprefix tests/,formats dispatch kernels protocol remoting storage store broker namesrv client jobs cli kafka)
 
-.PHONY: help env demo test lint format cluster-test newest-spark-test nightly bench lock clean
+.PHONY: help env demo test lint format cluster-test newest-spark-test newest-python-test nightly bench lock clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +42,10 @@ newest-spark-test: $(STAMP)  ## the tests of Spark with the newest PySpark inste
 	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
 	$(NEWEST)/bin/python -m mqlake.spark.cds
 	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark
+
+newest-python-test:  ## the fast tests with another Python: PYTHON=python3.14
+	@PYTHON=$(PYTHON) scripts/make-env $(OTHER)
+	$(OTHER)/bin/pytest -n 2 --dist loadgroup -m 'not nightly and not peer and not spark' $(FAST)
 
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.attacks --nightly
