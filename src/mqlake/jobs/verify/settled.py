@@ -18,6 +18,7 @@ from mqlake.jobs.source import Source
 from mqlake.jobs.verify.batch_units import newest_unit
 from mqlake.jobs.verify.index import IndexFileJob, plan_index
 from mqlake.store.log.segments import open_log
+from mqlake.store.queues.queue_files import topic_names
 from mqlake.store.queues.queue_kind import BATCH
 from mqlake.store.snapshot import Snapshot
 
@@ -66,7 +67,7 @@ def settle(source: Source) -> Settled:
 
 def _newest(source: Source, snapshot: Snapshot) -> int:
     """Return the physical offset of the newest record with an entry, in queues of either kind."""
-    simple = snapshot.walk_start if snapshot.topics_with_files else snapshot.log.min_offset
+    simple = snapshot.walk_start if topic_names(source.directory) else snapshot.log.min_offset
     batches = queues_of(source.directory, BATCH)
     return max(simple, newest_unit(source.directory, snapshot.log, batches))
 
