@@ -14,10 +14,12 @@ import pytest
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.batch_consume_queue import UNIT_SIZE, BatchQueueUnit
 from mqlake.formats.config.topics import BATCH_QUEUES, QUEUE_TYPE
+from mqlake.formats.file_name import segment_name
 from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
 from mqlake.jobs.verify import VerifyReport, verify
 from mqlake.store.append.message import Message
+from tests.formats.java_answers import content
 from tests.jobs.logs import LogWriter
 from tests.jobs.test_pickles import PicklingEngine
 from tests.store.test_inner_batches import SIZES, batch, opened
@@ -152,6 +154,26 @@ def test_planted_damage_is_found(whole: Path, tmp_path: Path, kind: str, tasks: 
     assert all(damage.file.startswith("batchconsumequeue/") for damage in report.damage)
 
 
+def test_rocketmqs_units_are_good(tmp_path: Path) -> None:
+    """A log and its queue that RocketMQ 5.5.0 wrote."""
+    for path, name in (("commitlog", "inner_batches.log"), (QUEUE, "batch_consume_queue.bin")):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / segment_name(0)).write_bytes(content(name))
+    configure(tmp_path)
+
+    report = run(tmp_path)
+
+    # The log's other records are of a topic whose queue is not there.
+    assert not [each for each in report.damage if each.file.startswith("batchconsumequeue/")]
+    assert report.queue_entries.good == 20
+
+
+def configure(store: Path) -> None:
+    table = {"Batches": {"topicName": "Batches", "attributes": {QUEUE_TYPE: BATCH_QUEUES}}}
+    (store / "config").mkdir()
+    (store / "config/topics.json").write_text(json.dumps({"topicConfigTable": table}))
+
+
 def test_a_wrong_unit_is_named_by_its_place(whole: Path, tmp_path: Path) -> None:
     path = shutil.copytree(whole, tmp_path / "store")
     edit(path, 2, 3, size=4)
@@ -211,9 +233,7 @@ def test_queue_offsets_that_go_back_get_no_unit(tmp_path: Path, tasks: int) -> N
     for number in [0, 1, 10, 5, 10, 11]:
         log.add("Batches", 0, queue_offset=number, body=b"x" * 3000)
     store = log.close()
-    (store / "config").mkdir()
-    table = {"Batches": {"topicName": "Batches", "attributes": {QUEUE_TYPE: BATCH_QUEUES}}}
-    (store / "config/topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    configure(store)
     rebuild(store, LocalEngine(1))
 
     report = run(store, tasks)
