@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -14,6 +15,7 @@ from mqlake.store.owned_store import OwnedStore
 from mqlake.store.reader import StoreReader
 from mqlake.store.reads.live_result import LiveGetResult
 from mqlake.store.results import GetResult, Status
+from mqlake.store.retention.report import plan_store
 from mqlake.store.snapshot import Snapshot
 from tests.crash.clock import ManualClock
 from tests.store.test_inner_batches import SIZES, SMALL, bases, fill, opened
@@ -65,3 +67,30 @@ def test_inspect_shows_where_they_end(reader: StoreReader) -> None:
     (batches, plain) = reader.inspect().topics
     assert [(queue.min_offset, queue.max_offset) for queue in batches.queues] == [(0, END)]
     assert [(queue.min_offset, queue.max_offset) for queue in plain.queues] == [(0, 1)]
+
+
+def test_retention_plans_the_files_that_go_with_the_log(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for _ in range(20):
+        fill(store)
+    store.tick()
+    store.close()
+    settings = msgspec.structs.replace(SMALL, max_commit_log_bytes=3 * 4096)
+    directory = LocalOwnedDirectory(tmp_path)
+
+    planned = {removal.file for removal in plan_store(directory, settings, 0).files}
+
+    store = OwnedStore.open(LocalOwnedDirectory(tmp_path), SMALL, ManualClock())
+    before = files(tmp_path)
+    for _ in range(sum(path.startswith("commitlog/") for path in planned)):
+        store.log.remove_first()
+    store.queues.trim(store.log.min_offset)
+    gone = before - files(tmp_path)
+    store.close()
+    assert {path for path in planned if path.startswith("batchconsumequeue/")} == gone
+    assert len(gone) > 3
+
+
+def files(store: Path) -> set[str]:
+    found = (store / "batchconsumequeue").rglob("0*")
+    return {str(path.relative_to(store)) for path in found if path.is_file()}
