@@ -4,12 +4,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 NEWEST := build/newest-spark
+OTHER  := build/newest-python
+PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storage store broker namesrv client jobs cli kafka)
 
 # Tests that start no JVM, no server process and no kernel compilation: for the inner loop.
 FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
           tests/cli/test_reference.py tests/cli/test_text.py tests/test_front_doors.py
 
-.PHONY: help env demo check test peers docs lint format cluster-test newest-spark-test nightly bench lock clean
+.PHONY: help env demo check test peers docs lint format cluster-test newest-spark-test newest-python-test nightly bench lock clean
 
 help:  ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +52,10 @@ newest-spark-test: $(STAMP)  ## the tests of Spark with the newest PySpark inste
 	$(NEWEST)/bin/uv pip install --quiet --no-deps --upgrade --python $(NEWEST)/bin/python pyspark
 	$(NEWEST)/bin/python -m mqlake.spark.cds
 	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark
+
+newest-python-test:  ## the fast tests with another Python: PYTHON=python3.14
+	@PYTHON=$(PYTHON) scripts/make-env $(OTHER)
+	$(OTHER)/bin/pytest -n 2 --dist loadgroup -m 'not nightly and not peer and not spark' $(PORTABLE)
 
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.attacks --nightly

@@ -1,7 +1,8 @@
 """Check every record, and compare queue and index entries with the records.
 
 Checks the structure and the checksum of each record, that each record has its entries, and that
-each entry has its record. Differences that a crash or RocketMQ's own deletion explains are counted
+each entry has its record. Batch consume queues count as queues, and their units as queue entries.
+Differences that a crash or RocketMQ's own deletion explains are counted
 and noted, but are not damage.
 
 JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `records`,
