@@ -36,9 +36,10 @@ has the everyday commands without a JVM.
 _TAIL = """
 A value that a setting does not allow is refused, and changes nothing
 ([broker-settings.md](broker-settings.md)).
-Settings that are changed with `updateBrokerConfig` are saved: in the `broker.conf` of
-`mqlake broker -c`, otherwise in the store ([broker.md](broker.md#settings)). RocketMQ refuses few settings; mqlake
-refuses all that take effect at a restart (names, ports, file sizes, `flushDiskType`).
+Settings that are changed with `updateBrokerConfig` are saved: in the `broker.conf` of `mqlake
+broker -c`, otherwise in the store ([broker.md](broker.md#settings)). RocketMQ refuses few
+settings; mqlake refuses all that take effect at a restart (names, ports, file sizes,
+`flushDiskType`).
 
 Thresholds for cold data are saved and shown, but have no effect: mqlake reads through the page
 cache and has no such control.
