@@ -27,14 +27,13 @@ RocketMQ's Java clients. Against Java's brokers they run as they are: a name ser
 brokers in the process of the test. Against mqlake, a base class of the same name stands earlier on
 the class path and connects them to one `mqlake namesrv` and three `mqlake broker` processes.
 What a test does with the object of a broker goes to the broker's process: settings with
-`updateBrokerConfig` (those that mqlake does not have change nothing), reads of offsets, topics and
-watermarks as requests, restarts as restarts. Hooks for a broker's requests are called by the
-clients that send them. Each class has a JVM of its own, a method may take {limit:.0f} seconds, and
-a method that fails is run once more.
+`updateBrokerConfig` (those that mqlake does not have change nothing), reads of offsets, topics,
+queue entries and watermarks as requests, restarts as restarts. Hooks for a broker's requests are
+called by the clients that send them. Each class has a JVM of its own, a method may take {limit:.0f}
+seconds, and a method that fails is run once more.
 
 Left out are tests that RocketMQ itself ignores, and those of broker containers, DLedger, the
-controller and the gRPC proxy. `statictopic.StaticTopicIT`, which needs static topics, is counted
-only if the tables below have it.
+controller and the gRPC proxy.
 
 `python -m tests.peer.compatibility --nightly` runs all of them and writes this page;
 `make test` runs a fast selection.
