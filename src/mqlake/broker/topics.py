@@ -97,6 +97,10 @@ class Topics:
         """How often the topics were changed, and when last."""
         return self._table.version
 
+    def system_names(self) -> list[str]:
+        """Return the names of the broker's own topics, also of those that were never created."""
+        return sorted(self._system.union(filter(self.is_system, self)))
+
     def is_system(self, name: str) -> bool:
         """Say whether a topic is the broker's own."""
         return name in self._system or name.startswith(naming.SYSTEM_PREFIX)

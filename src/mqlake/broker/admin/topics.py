@@ -201,8 +201,7 @@ class TopicAdmin:
         return TopicOffset(low, high, last.store_timestamp if last else 0)
 
     def _system_topics(self, _peer: Peer, request: Command) -> Command:
-        names = [name for name in self._parts.topics if self._parts.topics.is_system(name)]
-        return response(request, body=encode_body(TopicList(names)))
+        return response(request, body=encode_body(TopicList(self._parts.topics.system_names())))
 
 
 def _pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
