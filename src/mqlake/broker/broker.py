@@ -155,6 +155,8 @@ class Broker:
             )
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)
+            undo.push_async_callback(parts.replication.stop)
+            await parts.replication.start()
             await parts.names.start()
             self._undo = undo.pop_all()
 

@@ -10,6 +10,7 @@ from mqlake.broker.groups import Groups
 from mqlake.broker.locks.queue_locks import QueueLocks
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
+from mqlake.broker.replication.replication import Replication
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.forwarding import Forwarder
 from mqlake.broker.static_topics.mappings import StaticTopics
@@ -35,6 +36,7 @@ class Parts:
         locks: which consumers have queues for themselves, to keep their order.
         names: the name servers that are told of the topics.
         busy: how often requests were turned away.
+        replication: copies the log to slaves, or from a master.
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
         slices: what takes long is done here, a slice at a time.
@@ -49,6 +51,7 @@ class Parts:
         settings_file: PropertiesFile,
     ) -> None:
         self.live, self.store, self.settings_file = live, store, settings_file
+        self.replication = Replication(live, store)
         self.repeating = Repeating()
         self.slices = Slices(
             lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
@@ -73,6 +76,7 @@ class Parts:
         self.clients = Clients(self)
         self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))
         self.names = Registration(live, self.topics, self.static_topics, self.slices)
+        self.names.ha_address = lambda: self.replication.address
 
     @property
     def settings(self) -> BrokerSettings:

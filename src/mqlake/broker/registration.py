@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
@@ -52,6 +53,9 @@ class Registration:
 
     Every `registerNameServerPeriod`, at once when topics change or the connection is lost, and
     every second as long as it fails.
+
+    Attributes:
+        ha_address: returns the "host:port" at which slaves get the log; "" if nobody listens.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class Registration:
         self._changes = 0
         self._told = dict.fromkeys(self._stale, -1)
         self._progress = asyncio.Condition()
+        self.ha_address: Callable[[], str] = lambda: ""
         topics.on_change = self.changed
         settings.on_change(self.changed, "broker_permission", "register_name_server_period")
 
@@ -202,7 +207,7 @@ class Registration:
             broker_addr=settings.broker_address,
             cluster_name=settings.broker_cluster_name,
             # Not None: Java's name server refuses that. A slave connects to no empty address.
-            ha_server_addr="",
+            ha_server_addr=self.ha_address(),
             broker_id=settings.broker_id,
             enable_acting_master=False,
             body_crc32=body_crc(body),

@@ -23,14 +23,17 @@ from mqlake.store.bounds import (
     CountOrNone,
     Effect,
     Interval,
+    IPAddressOrEmpty,
     Label,
     ListenAddress,
     Name,
+    Networks,
     Now,
     PathOrEmpty,
     PathText,
     Pause,
     Percent,
+    Port,
     Restart,
     Timeout,
     Within,
@@ -216,6 +219,25 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     """Longest body of an administrative request."""
     long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000
     """How many requests that take longer than 2 ms may wait for their turn."""
+
+    # Replication
+    ha_listen_port: Restart[Port] = 0
+    """Port for slaves. 0: `listenPort` + 1 if that is free, which RocketMQ has as 10912."""
+    broker_ip2: Restart[IPAddressOrEmpty] = msgspec.field(default="", name="brokerIP2")
+    """The address of this machine that slaves are told; without it, `brokerIP1`."""
+    ha_allowed_addresses: Restart[Networks] = ""
+    """Addresses and networks of slaves, separated by `;`, such as `10.0.0.7;10.1.0.0/16`; without
+    any, everyone who reaches the port is given the commit log (mqlake's own)."""
+    ha_master_address: Restart[Addresses] = ""
+    """The "host:port" of the master's port for slaves; without it, the name server tells it."""
+    ha_send_heartbeat_interval: Restart[Interval] = 5000
+    ha_housekeeping_interval: Restart[Interval] = 20_000
+    """After so long without a byte either side closes the connection."""
+    ha_transfer_batch_size: Restart[Annotated[int, Within(1, 1 << 24)]] = 32 << 10
+    """Most bytes of the commit log in one frame."""
+    ha_flow_control_enable: Restart[bool] = False
+    """Whether each slave is sent `maxHaTransferByteInSecond` at most."""
+    max_ha_transfer_byte_in_second: Restart[Annotated[int, Within(1024, 1 << 40)]] = 100 << 20
 
     # Connections
     max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20

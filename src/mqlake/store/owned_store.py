@@ -39,9 +39,11 @@ from mqlake.store.reads.live_reads import Live, LiveReads
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, Reached, reached
 from mqlake.store.recovery.recovery import Progress, Recovered, recover
+from mqlake.store.replication.copies import Copies
+from mqlake.store.replication.received_log import ReceivedLog
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Job, Service, Services
-from mqlake.store.settings import FlushDiskType, StoreSettings
+from mqlake.store.settings import BrokerRole, FlushDiskType, StoreSettings
 from mqlake.store.watermarks import Watermarks
 
 LONGEST_TURN = 0.02
@@ -68,6 +70,8 @@ class OwnedStore:
         settings: as they are now.
         log, queues, index: the files that are written.
         watermarks: how far the log is confirmed, and what else is known of where it is.
+        copies: which part of the log slaves have.
+        received: takes the bytes of a master's log, if this store is a slave's.
         offsets: the next offset of each queue.
         dispatcher: derives queues and index from the log.
         config: topics, groups, offsets.
@@ -109,7 +113,11 @@ class OwnedStore:
             directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
         )
         self.failure: StoreError | None = None
-        self.watermarks = Watermarks(self.log, self.dispatcher, settings.now.flush_disk_type)
+        self.copies = Copies(settings, lambda: self.log.end)
+        self.received = ReceivedLog(self.log)
+        self.watermarks = Watermarks(
+            self.log, self.dispatcher, settings.now.flush_disk_type, self.copies
+        )
         self.reads = LiveReads(
             Live(
                 self.log,
@@ -122,6 +130,8 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
+        if self._is_slave:
+            self.dispatcher.arrived = self._arrived
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
@@ -280,6 +290,47 @@ class OwnedStore:
         is_late = self.clock.milliseconds() - self.last_tick > _LONGEST_TICK
         if is_late and not self.fork_guard.is_child:
             self.tick(LONGEST_TURN)
+
+    # Receive, as a slave does
+
+    @property
+    def _is_slave(self) -> bool:
+        return self.settings.broker_role is BrokerRole.SLAVE
+
+    def _arrived(self, topic: str, queue_id: int, end: int) -> None:
+        """Note where a queue goes on whose messages a master has put."""
+        self.offsets.set(topic, queue_id, end)
+        self.reads.arrivals(topic, queue_id, end)
+
+    def receive(self, data: bytes | memoryview) -> None:
+        """Append bytes of the master's log that begin at `received.expected`.
+
+        Raises:
+            StoreError: they are no records, or this store takes nothing now.
+            DiskError: no room on the disk. What `received` holds is dropped, as after the former.
+        """
+        self.fork_guard.check()
+        if self.not_writable is not None or self._is_shut_down:
+            raise StoreError(f"the store is read-only: {self.not_writable or 'it is shut down'}")
+        try:
+            self.received.take(data)
+        except BaseException:
+            self.received.drop()
+            raise
+
+    def begin_at(self, physical_offset: int) -> None:
+        """Let an empty log begin where a master's first file does.
+
+        Raises:
+            StoreError: the log is not empty.
+            DiskError: the disk failed.
+        """
+        if self.log.segments:
+            raise StoreError(f"the log is not empty: it ends at {self.log.end}")
+        self.log.begin_at(physical_offset)
+        self.dispatcher.position = physical_offset
+        # Without it, the next start would take the first files for lost.
+        self.checkpoint()
 
     def tick(self, seconds: float = inf) -> bool:
         """Dispatch everything that is confirmed; return whether that is done, or failed.
@@ -453,10 +504,16 @@ class OwnedStore:
             ),
             Service(_LINKS_INTERVAL, self._check_links, "links"),
             *self.retention.services(),
+            *([] if self._is_slave else self._delivering()),
+            *self.config.services(),
+        ]
+
+    def _delivering(self) -> list[Service]:
+        """Return the services that put messages: a slave gets them from its master."""
+        return [
             *self.scheduled.services(),
             *self.timers.services(),
             *self.transactions.services(),
-            *self.config.services(),
         ]
 
     def _flush(self) -> Job | None:

@@ -114,6 +114,19 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     flush_consume_queue_thorough_interval: Now[Pause] = 60_000
     sync_flush_timeout: Now[Timeout] = 5000
 
+    # Copies on slaves
+    in_sync_replicas: Now[Annotated[int, Within(1, 100)]] = 2
+    """How many copies a SYNC_MASTER waits for, its own counted. 1, which is RocketMQ's default,
+    waits for no slave."""
+    min_in_sync_replicas: Now[Annotated[int, Within(1, 100)]] = 1
+    """The fewest copies that `enableAutoInSyncReplicas` may reduce that to."""
+    enable_auto_in_sync_replicas: Now[bool] = False
+    """Whether a SYNC_MASTER waits for fewer copies while fewer slaves are in sync."""
+    slave_timeout: Now[Timeout] = 3000
+    """How long a SYNC_MASTER waits for slaves before it answers FLUSH_SLAVE_TIMEOUT."""
+    ha_max_gap_not_in_sync: Now[Annotated[int, Within(1, 1 << 62)]] = 256 << 20
+    """Bytes of the log that a slave may lack and still be in sync."""
+
     # Reading
     max_transfer_bytes_on_message_in_memory: Now[Annotated[int, Within(1, 64 << 20)]] = 256 << 10
     max_transfer_count_on_message_in_memory: Now[Annotated[int, Within(1, 1_000_000)]] = 32
