@@ -43,7 +43,7 @@ from mqlake.store.replication.copies import Copies
 from mqlake.store.replication.received_log import ReceivedLog
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Job, Service, Services
-from mqlake.store.settings import BrokerRole, FlushDiskType, StoreSettings
+from mqlake.store.settings import FlushDiskType, StoreSettings
 from mqlake.store.watermarks import Watermarks
 
 LONGEST_TURN = 0.02
@@ -130,7 +130,7 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
-        if self._is_slave:
+        if self.settings.is_slave:
             self.dispatcher.arrived = self._arrived
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
@@ -292,10 +292,6 @@ class OwnedStore:
             self.tick(LONGEST_TURN)
 
     # Receive, as a slave does
-
-    @property
-    def _is_slave(self) -> bool:
-        return self.settings.broker_role is BrokerRole.SLAVE
 
     def _arrived(self, topic: str, queue_id: int, end: int) -> None:
         """Note where a queue goes on whose messages a master has put."""
@@ -504,17 +500,37 @@ class OwnedStore:
             ),
             Service(_LINKS_INTERVAL, self._check_links, "links"),
             *self.retention.services(),
-            *([] if self._is_slave else self._delivering()),
+            *self._of_master(self.scheduled.services(), self.scheduled.begin),
+            *self._of_master(self.timers.services(), self.timers.begin),
+            self.timers.file_service(),
+            *self._of_master(self.transactions.services(), self.transactions.begin),
             *self.config.services(),
         ]
 
-    def _delivering(self) -> list[Service]:
-        """Return the services that put messages: a slave gets them from its master."""
-        return [
-            *self.scheduled.services(),
-            *self.timers.services(),
-            *self.transactions.services(),
-        ]
+    def _of_master(self, services: list[Service], begin: Callable[[], None]) -> list[Service]:
+        """Let services rest while this store is a slave's: what they put comes from the master.
+
+        Args:
+            begin: called before they start again, to take up what the master has done.
+        """
+        is_resting = False
+
+        def resting(start: Callable[[], Job | None]) -> Callable[[], Job | None]:
+            def start_at_master() -> Job | None:
+                nonlocal is_resting
+                if self.settings.is_slave:
+                    is_resting = True
+                    return None
+                if is_resting:
+                    begin()
+                    is_resting = False
+                return start()
+
+            return start_at_master
+
+        for service in services:
+            service.start = resting(service.start)
+        return services
 
     def _flush(self) -> Job | None:
         now, unflushed = self.clock.monotonic(), self.log.end - self.log.flushed

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from mqlake.broker.replicas import Replicas
 from mqlake.broker.replication.ha_server import HaServer
 from mqlake.broker.replication.slave_log import SlaveLog
 from mqlake.broker.settings import BrokerSettings
+from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
-from mqlake.store.settings import BrokerRole
 
 
 class Replication:
     """Copies one broker's commit log, from `start` to `stop`.
+
+    Args:
+        replicas: tells a slave where its master is.
 
     Attributes:
         server: a master's; None for a slave.
         slave: a slave's; None for a master.
     """
 
-    def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
-        is_slave = settings.now.broker_role is BrokerRole.SLAVE
+    def __init__(self, settings: Current[BrokerSettings], store: Store, replicas: Replicas) -> None:
+        self._store, self._replicas = store, replicas
+        is_slave = settings.now.is_slave
         self.server = None if is_slave else HaServer(settings, store)
         self.slave = SlaveLog(settings, store) if is_slave else None
+        replicas.transfer = self
+        replicas.on_change.append(self._found_master)
 
     @property
-    def address(self) -> str:
-        """The "host:port" that slaves are told; "" if nobody listens there."""
+    def listens_at(self) -> str:
+        """Where slaves connect: "host:port"; "" if nobody listens there."""
         return self.server.address if self.server else ""
 
     async def start(self) -> None:
@@ -45,3 +52,38 @@ class Replication:
             await self.server.stop()
         if self.slave is not None:
             await self.slave.stop()
+
+    def _found_master(self) -> None:
+        if self.slave is not None:
+            self.slave.master_address = self._replicas.master_address or None
+            self.slave.master_ha_address = self._replicas.master_ha_address or None
+
+    def status(self) -> HaRuntimeInfo:
+        """Return how far the log is at the others."""
+        if (slave := self.slave) is not None:
+            client = HaClientInfo(
+                master_addr=slave.master_ha_address or "",
+                transferred_byte_in_second=slave.transferred_in_second,
+                max_offset=slave.max_offset,
+                last_read_timestamp=slave.last_read,
+                last_write_timestamp=slave.last_write,
+                master_flush_offset=slave.master_flush_offset,
+            )
+            return HaRuntimeInfo(master=False, ha_client_runtime_info=client)
+        connections = self.server.connections if self.server else []
+        return HaRuntimeInfo(
+            master=True,
+            master_commit_log_max_offset=self._store.watermarks.end,
+            in_sync_slave_nums=sum(each.is_in_sync for each in connections),
+            ha_connection_info=[
+                HaConnectionInfo(
+                    addr=each.address,
+                    slave_ack_offset=each.acknowledged,
+                    diff=each.lacks,
+                    in_sync=each.is_in_sync,
+                    transferred_byte_in_second=each.transferred_in_second,
+                    transfer_from_where=each.transferred_from,
+                )
+                for each in connections
+            ],
+        )

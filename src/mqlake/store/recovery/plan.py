@@ -12,7 +12,7 @@ from mqlake.store.recovery.log_walk import Stretch
 from mqlake.store.recovery.queue_bytes import FoundQueue
 from mqlake.store.recovery.recovery_index import KeptIndex
 from mqlake.store.recovery.recovery_queues import KeptQueue
-from mqlake.store.settings import BrokerRole, StoreSettings
+from mqlake.store.settings import StoreSettings
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
     }
     end = facts.walked.end
     # A slave has the records of its master, which may have none.
-    is_slave = settings.broker_role is BrokerRole.SLAVE
-    has_checksums = owns_log and settings.enabled_append_prop_crc and not is_slave
+    has_checksums = owns_log and settings.enabled_append_prop_crc and not settings.is_slave
     return Plan(
         # Their files may show that others are lost, and a power cut may leave any part of what is
         # derived again: no start may believe them before all of it is there.
