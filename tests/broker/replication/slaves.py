@@ -167,20 +167,27 @@ class Master:
 @asynccontextmanager
 async def master(lead: Lead) -> AsyncIterator[str]:
     """Run a master of which each connection is led by a function, with its number from 0 on."""
-    count = 0
+    count, tasks = 0, set[asyncio.Task[None]]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal count
         count += 1
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
         try:
             await lead(count - 1, Master(reader, writer))
         except (asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.transport.abort()
+            tasks.discard(task)
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
         yield f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     finally:
         listening.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

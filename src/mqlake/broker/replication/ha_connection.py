@@ -56,6 +56,7 @@ class HaConnection:
             now.max_ha_transfer_byte_in_second if now.ha_flow_control_enable else None
         )
         self._more = asyncio.Event()
+        self._last_write = self._loop.time()
         self._copy: Copy | None = None
         self.acknowledged = self.transferred_from = -1
         self.caught_up: Callable[[], object] = lambda: None
@@ -209,21 +210,24 @@ class HaConnection:
                 await self._send_frame(data[at : at + most])
 
     async def _send_frame(self, data: memoryview) -> None:
-        writer, size = self._writer, len(data)
+        size = len(data)
         frame = b"".join((encode_head(self.transferred_from, size), data))
         # Before the write: its acknowledgement may come while this waits for the slave to read.
         self.transferred_from += size
         self._rate.add(size, self._loop.time())
-        writer.write(frame)
-        await writer.drain()
+        await self._write(frame)
         await asyncio.sleep(0)  # others are served
 
     async def _wait(self) -> None:
-        """Return once there is more; send heartbeats until then."""
-        while not self._more.is_set():
-            try:
-                async with asyncio.timeout(self._settings.ha_send_heartbeat_interval / 1000):
-                    await self._more.wait()
-            except TimeoutError:
-                self._writer.write(encode_head(self.transferred_from, 0))
-                await self._writer.drain()
+        """Return once there may be more, or a heartbeat was due and is sent."""
+        interval = self._settings.ha_send_heartbeat_interval / 1000
+        try:
+            async with asyncio.timeout_at(self._last_write + interval):
+                await self._more.wait()
+        except TimeoutError:
+            await self._write(encode_head(self.transferred_from, 0))
+
+    async def _write(self, data: bytes) -> None:
+        self._last_write = self._loop.time()
+        self._writer.write(data)
+        await self._writer.drain()

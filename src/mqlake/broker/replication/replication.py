@@ -68,6 +68,7 @@ class Replication:
                 last_read_timestamp=slave.last_read,
                 last_write_timestamp=slave.last_write,
                 master_flush_offset=slave.master_flush_offset,
+                problem=slave.problem or "",
             )
             return HaRuntimeInfo(master=False, ha_client_runtime_info=client)
         connections = self.server.connections if self.server else []

@@ -23,7 +23,11 @@ class HaConnectionInfo(msgspec.Struct, rename="camel"):
 
 
 class HaClientInfo(msgspec.Struct, rename="camel"):
-    """A slave, as it sees itself. Offsets are physical, times milliseconds."""
+    """A slave, as it sees itself. Offsets are physical, times milliseconds.
+
+    Attributes:
+        problem: why the log is not copied now, "" if it is (mqlake's own).
+    """
 
     master_addr: str = ""
     transferred_byte_in_second: int = 0
@@ -31,6 +35,7 @@ class HaClientInfo(msgspec.Struct, rename="camel"):
     last_read_timestamp: int = 0
     last_write_timestamp: int = 0
     master_flush_offset: int = 0
+    problem: str = ""
 
 
 class HaRuntimeInfo(msgspec.Struct, rename="camel"):
