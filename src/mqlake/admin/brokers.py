@@ -10,8 +10,9 @@ from mqlake.admin.admin import Admin
 from mqlake.admin.groups import QueueProgress, progress_in
 from mqlake.admin.topics import Changed
 from mqlake.client.cluster import Broker
+from mqlake.protocol.bodies.ha import HaRuntimeInfo
 from mqlake.protocol.bodies.route import KVTable
-from mqlake.protocol.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
+from mqlake.protocol.bodies.stats import BrokerConsumeStats
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import (

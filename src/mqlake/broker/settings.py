@@ -91,7 +91,7 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     broker_cluster_name: Restart[Name] = "DefaultCluster"
     broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
     broker_id: Restart[CountOrNone] = 0
-    """Only 0, a master."""
+    """0 for a master; 1 or more for a slave, another one for each slave of a master."""
     namesrv_addr: Restart[Addresses] = ""
     """Name servers, separated by `;`."""
     bind_address: Restart[ListenAddress] = ""
@@ -151,6 +151,11 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     character, in which nobody else is served."""
     lite_pull_message_enable: Now[bool] = True
     use_server_side_reset_offset: Now[bool] = True
+    slave_read_enable: Now[bool] = False
+    """On a slave: whether it serves pulls. On a master: whether a consumer that lags is sent to
+    the slave `whichBrokerWhenConsumeSlowly` of its group."""
+    access_message_in_memory_max_ratio: Now[Percent] = 40
+    """Percent of the machine's memory; messages nearer to the log's end count as being in it."""
 
     # Clients
     channel_expired_timeout: Now[Interval] = 120_000
@@ -233,12 +238,20 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
             raise StoreError(
                 f"setting listenPort: {self.listen_port} is not within {least} and {LAST_PORT}"
             )
-        if self.broker_id:
-            raise StoreError(f"setting brokerId: {self.broker_id} is a slave's; masters have 0")
+        self._check_role()
         wanted = self.store_path_commit_log
         if wanted and Path(wanted).expanduser() != self.store_path / "commitlog":
             raise StoreError(
                 f"setting storePathCommitLog: {wanted} is not commitlog in storePathRootDir"
+            )
+
+    def _check_role(self) -> None:
+        role = self.broker_role.value
+        if self.is_slave and not self.broker_id:
+            raise StoreError(f"setting brokerId: 0 is the master's; give this {role} 1 or more")
+        if self.broker_id and not self.is_slave:
+            raise StoreError(
+                f"setting brokerId: {self.broker_id} is a slave's; brokerRole {role} has 0"
             )
 
     @property

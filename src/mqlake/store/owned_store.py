@@ -453,11 +453,37 @@ class OwnedStore:
             ),
             Service(_LINKS_INTERVAL, self._check_links, "links"),
             *self.retention.services(),
-            *self.scheduled.services(),
-            *self.timers.services(),
-            *self.transactions.services(),
+            *self._of_master(self.scheduled.services(), self.scheduled.begin),
+            *self._of_master(self.timers.services(), self.timers.begin),
+            self.timers.file_service(),
+            *self._of_master(self.transactions.services(), self.transactions.begin),
             *self.config.services(),
         ]
+
+    def _of_master(self, services: list[Service], begin: Callable[[], None]) -> list[Service]:
+        """Let services rest while this store is a slave's: what they put comes from the master.
+
+        Args:
+            begin: called before they start again, to take up what the master has done.
+        """
+        is_resting = False
+
+        def resting(start: Callable[[], Job | None]) -> Callable[[], Job | None]:
+            def start_at_master() -> Job | None:
+                nonlocal is_resting
+                if self.settings.is_slave:
+                    is_resting = True
+                    return None
+                if is_resting:
+                    begin()
+                    is_resting = False
+                return start()
+
+            return start_at_master
+
+        for service in services:
+            service.start = resting(service.start)
+        return services
 
     def _flush(self) -> Job | None:
         now, unflushed = self.clock.monotonic(), self.log.end - self.log.flushed

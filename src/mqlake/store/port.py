@@ -220,6 +220,18 @@ class Timers(Protocol):
         """What was due before this time (ms) was delivered, if it was in the log at the look."""
         ...
 
+    def checkpoint(self) -> bytes:
+        """Return how far all was delivered, as a slave takes it."""
+        ...
+
+    def follow(self, checkpoint: bytes) -> None:
+        """Take over how far a master has delivered.
+
+        Raises:
+            FormatError: this is no checkpoint.
+        """
+        ...
+
 
 class Transactions(Protocol):
     """Half messages whose producers do not answer."""

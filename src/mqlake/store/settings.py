@@ -65,6 +65,7 @@ class BrokerRole(Enum):
     ASYNC_MASTER = "ASYNC_MASTER"
     SYNC_MASTER = "SYNC_MASTER"
     SLAVE = "SLAVE"
+    """It has the messages of its master, and takes none itself."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -167,6 +168,11 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
                 f" {self.max_index_num} entries take {size} bytes, and an index file has at most"
                 f" {INT_MAX}"
             )
+
+    @property
+    def is_slave(self) -> bool:
+        """Whether the messages come from a master. Ask each time: a broker may be promoted."""
+        return self.broker_role is BrokerRole.SLAVE
 
 
 S = TypeVar("S", bound=msgspec.Struct)

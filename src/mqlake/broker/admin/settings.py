@@ -29,7 +29,6 @@ from mqlake.remoting.route import Route
 from mqlake.store.settings import parse_properties, texts
 
 ABSENT = {
-    "slaveReadEnable": "false",
     "useTLS": "false",
     "clientCallbackExecutorThreads": str(os.cpu_count() or 1),
 }
