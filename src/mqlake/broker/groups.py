@@ -28,9 +28,8 @@ class Groups:
 
     def __init__(self, settings: Current[BrokerSettings], table: GroupTable) -> None:
         self._settings, self._table = settings, table
-        for name in naming.SYSTEM_GROUPS:
-            if name not in table and not settings.now.is_slave:
-                table.put(SubscriptionGroup(group_name=name))
+        self._make_own()
+        settings.on_change(self._make_own, "broker_role")
         for group in [group for name in table if (group := table.get(name)) is not None]:
             if (bounded := _bounded(group)) != group:
                 _log.warning(
@@ -40,6 +39,14 @@ class Groups:
                     bounded.retry_queue_nums,
                 )
                 table.put(bounded)
+
+    def _make_own(self) -> None:
+        """Create the groups that a master has from the start; a slave's are its master's."""
+        if self._settings.now.is_slave:
+            return
+        for name in naming.SYSTEM_GROUPS:
+            if name not in self._table:
+                self._table.put(SubscriptionGroup(group_name=name))
 
     def __len__(self) -> int:
         return len(self._table)

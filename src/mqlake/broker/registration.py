@@ -80,6 +80,7 @@ class Registration:
         self._progress = asyncio.Condition()
         topics.on_change = self.changed
         settings.on_change(self.changed, "broker_permission", "register_name_server_period")
+        settings.on_change(self.changed, "broker_role", "broker_id")
 
     async def start(self) -> None:
         """Register; return once all name servers know, or some do not answer."""

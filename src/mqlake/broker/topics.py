@@ -39,6 +39,7 @@ _OF_OWN_TOPICS = (
     "cluster_topic_enable",
     "broker_topic_enable",
     "trace_topic_enable",
+    "broker_role",
 )
 """The settings that `_own_topics` reads and that may change."""
 

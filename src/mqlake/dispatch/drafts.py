@@ -69,7 +69,11 @@ Rows = npt.NDArray[np.void]
 
 
 class Drafts(NamedTuple):
-    """Messages, a row each, and the bytes that the rows point into."""
+    """Messages, a row each, and the bytes that the rows point into.
+
+    Wherever they come from, the bytes are read-only arrays: Numba compiles a kernel again for
+    writable ones, and a broker would do so when its first batch arrives.
+    """
 
     source: Bytes
     texts: Bytes
@@ -84,3 +88,10 @@ class Routes(NamedTuple):
     """Of producers; the last one is the store's own."""
     parts: Bytes
     """What the positions in both are in."""
+
+
+def read_only(data: Bytes) -> Bytes:
+    """Return a read-only view of an array."""
+    view = data[:]
+    view.flags.writeable = False
+    return view

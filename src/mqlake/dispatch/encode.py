@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from mqlake.dispatch.batch import Bytes, Longs
-from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes
+from mqlake.dispatch.drafts import DRAFT, HOST_ROUTE, QUEUE_ROUTE, Drafts, Routes, read_only
 from mqlake.dispatch.kernel import Kernel
 from mqlake.formats import message_batch
 
@@ -55,12 +55,13 @@ def draft_messages(messages: Sequence[object], longest_body: int, kernel: Kernel
     """
     packed = bytearray(_LEAD)
     _encode_into(messages, packed, _LEAD)
-    source = np.frombuffer(packed, np.uint8)
+    source = read_only(np.frombuffer(packed, np.uint8))
     count = len(messages)
     texts = np.empty(len(packed) + count * _TEXTS_BESIDES, np.uint8)
     drafts = Drafts(source, texts, np.empty(count, DRAFT))
     queue_rows, host_rows = np.empty(count, np.int32), np.empty(count, np.int32)
     queues, hosts = kernel.draft_messages(drafts, _LEAD, queue_rows, host_rows, longest_body)
+    drafts = Drafts(source, read_only(texts), drafts.rows)
     return Drafted(drafts, queue_rows[:queues].tolist(), host_rows[:hosts].tolist())
 
 

@@ -48,6 +48,7 @@ def _append() -> None:
         np.empty(0, np.uint8), 0, 0, 0, drafted.drafts, 0, routes, 0, kernels, append_crc=True
     )
     encode.draft_batch(b"", kernels)
+    kernels.properties_with_crc(drafted.drafts.texts, drafted.drafts.rows)
 
 
 def _read(message: bytes) -> None:

@@ -45,6 +45,12 @@ def compiled_count() -> int:
     return sum(sum(each.stats.cache_misses.values()) for each in _kernels)
 
 
+def signatures() -> dict[str, int]:
+    """Return for how many types of arguments each entry point has machine code in this process."""
+    names = (f"{each.py_func.__module__}.{each.py_func.__qualname__}" for each in _kernels)
+    return dict(zip(names, (len(each.signatures) for each in _kernels), strict=True))
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile an entry point on its first call, or load it from the cache."""
     # Numba reads its setting here and only here. Ours must not move the caches of others.

@@ -8,9 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from mqlake.formats import fastjson
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
+from mqlake.store.settings import BrokerRole
 from tests.broker.running import PATIENCE, Running, running
 
 SLAVE: dict[str, object] = {
@@ -49,6 +52,12 @@ async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not is_so():  # noqa: ASYNC110 (nothing tells)
             await asyncio.sleep(0.01)
+
+
+def switch(broker: Running, role: BrokerRole, broker_id: int) -> None:
+    """Promote or demote a broker."""
+    live = broker.parts.live
+    live.switch(msgspec.structs.replace(live.now, broker_role=role, broker_id=broker_id))
 
 
 def file(path: Path, name: str) -> Any:

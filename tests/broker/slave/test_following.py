@@ -28,7 +28,7 @@ from mqlake.remoting.server import RemotingServer
 from mqlake.store.settings import BrokerRole
 from tests.broker.admin.asking import done
 from tests.broker.running import Running, running
-from tests.broker.slave.pairs import SLAVE, file, pair, until
+from tests.broker.slave.pairs import SLAVE, file, pair, switch, until
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -113,10 +113,7 @@ def test_a_slave_that_is_promoted_follows_nobody(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (leader, slave):
             await until(lambda: slave.parts.topics.version == leader.parts.topics.version)
-            live = slave.parts.live
-            live.now = msgspec.structs.replace(
-                live.now, broker_role=BrokerRole.ASYNC_MASTER, broker_id=0
-            )
+            switch(slave, BrokerRole.ASYNC_MASTER, 0)
             slave.parts.store.config.consumer_offsets.commit("g", "T", 0, 5)
             before = slave.parts.topics.version
             leader.parts.topics.make("Later", 1)

@@ -157,3 +157,30 @@ def test_a_slave_delivers_no_delayed_message(
             await until(lambda: len(master.records("Orders")) == 1)
 
     asyncio.run(run())
+
+
+def test_a_slave_that_lags_moves_no_consumer(tmp_path: Path) -> None:
+    """Its master has what it lacks; without a master the consumer waits for it."""
+
+    async def run() -> None:
+        await prepare(tmp_path)
+        reads: dict[str, object] = {"slaveReadEnable": True}
+        async with pair(tmp_path, **reads) as (_, slave):
+            await until(lambda: slave.parts.replicas.master_answers)
+            for offset in (6, 9):
+                found = await pull(slave, offset)
+                assert found.code == ResponseCode.PULL_RETRY_IMMEDIATELY
+                assert found.offsets.next_begin_offset == offset
+                assert found.offsets.suggest_which_broker_id == 0
+        async with running(tmp_path / "slave", **(SLAVE | reads)) as slave:
+            found = await start_pull(slave, 9, 50)
+            assert found.code == ResponseCode.PULL_NOT_FOUND
+            assert found.offsets.next_begin_offset == 9
+            found = await start_pull(slave, 2, 50, queue_id=1)
+            assert (found.code, found.offsets.next_begin_offset) == (ResponseCode.PULL_NOT_FOUND, 2)
+        async with running(tmp_path / "slave") as promoted:
+            found = await pull(promoted, 9)
+            assert found.code == ResponseCode.PULL_OFFSET_MOVED
+            assert found.offsets.next_begin_offset == 5
+
+    asyncio.run(run())

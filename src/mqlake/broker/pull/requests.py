@@ -13,7 +13,7 @@ import msgspec
 
 from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
-from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
+from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
@@ -232,7 +232,7 @@ class PullRequests:
         """Answer a pull, or let it wait."""
         found = self._read(pull.wanted)
         header = pull.header
-        code = code_of(found, header.queue_offset)
+        code, found = self._which_broker.judged(found, header.queue_offset)
         stretch = pull.stretch
         may_wait = header.sys_flag & MAY_SUSPEND and not (stretch and stretch.has_next)
         if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):
@@ -327,7 +327,7 @@ class PullRequests:
         if reset is not None:
             return reset
         found = self._read(pull.wanted)
-        code = code_of(found, waiting.seen)
+        code, found = self._which_broker.judged(found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found, waiting.seen)
         # What has come is not what is wanted: it need not be looked at again.

@@ -9,10 +9,13 @@ from struct import Struct
 
 from mqlake.broker.memory import bytes_in_memory
 from mqlake.broker.parts import Parts
+from mqlake.broker.pull.answers import code_of
 from mqlake.broker.pull.reading import Found
 from mqlake.client.cluster import MASTER
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.record import PHYSICAL_OFFSET_AT
+from mqlake.protocol.codes import ResponseCode
+from mqlake.store.results import Status
 
 _PHYSICAL_OFFSET = Struct(">q")
 
@@ -30,6 +33,19 @@ class WhichBroker:
         if self._is_old(found):
             return group.which_broker_when_consume_slowly
         return MASTER if self._has_master else group.broker_id
+
+    def judged(self, found: Found, offset: int) -> tuple[int, Found]:
+        """Return the response code of what was found from an offset on, and what to answer.
+
+        A slave that lags, or kept less, moves no consumer to another offset: its master has what
+        is missing. Upstream: `nextOffsetCorrection`.
+        """
+        code = code_of(found, offset)
+        if code != ResponseCode.PULL_OFFSET_MOVED or not self._parts.settings.is_slave:
+            return code, found
+        if found.status is Status.OFFSET_TOO_SMALL and not self._has_master:
+            return code, found  # nobody has it
+        return ResponseCode.PULL_NOT_FOUND, found._replace(next_offset=offset)
 
     def is_redirected(self, found: Found) -> bool:
         """Say whether this is a slave whose consumers wait for messages at the master."""

@@ -16,7 +16,7 @@ from mqlake.broker.send.compiled.batch_frames import draft_batches
 from mqlake.broker.send.compiled.send_answers import answer_sends
 from mqlake.broker.send.compiled.send_frames import draft_sends
 from mqlake.dispatch.batch import Bytes
-from mqlake.dispatch.drafts import DRAFT, Drafts, Rows
+from mqlake.dispatch.drafts import DRAFT, Drafts, Rows, read_only
 from mqlake.formats.properties import MAX_LENGTH
 from mqlake.protocol.binary_header import START_SIZE, pair_start
 from mqlake.protocol.command import Command
@@ -103,7 +103,7 @@ class SendRuns:
             self._sends,
             self._texts,
         )
-        drafts = Drafts(source, self._texts, self._drafts[:count])
+        drafts = Drafts(source, read_only(self._texts), self._drafts[:count])
         return Run(drafts, self._sends[:count], self._queue_ids[:found].tolist(), end)
 
     def find_batches(self, data: bytes, at: int, topic: Bytes, queues: int) -> Run:

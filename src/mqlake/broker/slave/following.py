@@ -41,6 +41,7 @@ class TableSync:
         self._failures: dict[str, str] = {}
         parts.repeating.every(TICK, self._copy_soon)
         parts.replicas.on_change.append(self._copy_soon)
+        parts.live.on_change(self._copy_soon, "broker_role")
         parts.on_stop.append(self._stop)
 
     async def _stop(self) -> None:

@@ -84,6 +84,7 @@ class AppendChecks:
         self.sender = lru_cache(_MOST_CACHED)(self._encode_sender)
         self._update()
         self._read_limits()
+        settings.on_change(self._update, "broker_role")
         settings.on_change(
             self._read_limits, "max_message_size", "auto_message_version_on_topic_len"
         )
