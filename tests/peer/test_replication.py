@@ -1,4 +1,4 @@
-"""Replication with RocketMQ on one side: logs are the same byte for byte, and so is what follows."""
+"""Replication with RocketMQ on one side: the logs are the same byte for byte."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Sends:
     async def until_acknowledged(self, address: str) -> None:
         """Return once a message is acknowledged."""
         async with asyncio.timeout(PATIENCE):
-            while not await self.send(address, 1):
+            while not await self.send(address, 1):  # noqa: ASYNC110 (nothing tells)
                 await asyncio.sleep(0.1)
 
     async def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.replication.failover import Failovers
+from tests.replication.failover import Failovers, Result
 
 
 def test_no_acknowledged_message_is_lost_when_masters_are_killed(tmp_path: Path) -> None:
@@ -16,5 +16,5 @@ def test_no_acknowledged_message_is_lost_when_masters_are_killed(tmp_path: Path)
     assert result.acknowledged > 20
 
 
-async def _run(path: Path):  # noqa: ANN202
+async def _run(path: Path) -> Result:
     return await Failovers(path, 1).run(1)

@@ -17,6 +17,7 @@ from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
+from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.fork_guard import ForkGuard
@@ -130,8 +131,7 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
-        if self.settings.is_slave:
-            self.dispatcher.arrived = self._arrived
+        self.dispatcher.arrived = self._arrived
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
@@ -294,8 +294,9 @@ class OwnedStore:
     # Receive, as a slave does
 
     def _arrived(self, topic: str, queue_id: int, end: int) -> None:
-        """Note where a queue goes on whose messages a master has put."""
-        self.offsets.set(topic, queue_id, end)
+        """Tell readers of new messages; note where a queue goes on if a master has put them."""
+        if self.settings.is_slave:
+            self.offsets.set(topic, queue_id, end)
         self.reads.arrivals(topic, queue_id, end)
 
     def receive(self, data: bytes | memoryview) -> None:
@@ -313,6 +314,33 @@ class OwnedStore:
         except BaseException:
             self.received.drop()
             raise
+
+    def follow(self) -> None:
+        """Get ready for the records of a master, which may have no checksums.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        self._checkpoint.checksummed = None
+        self.checkpoint()
+
+    def lead(self) -> None:
+        """Get ready to put messages after those of a master.
+
+        Raises:
+            StoreError: what it has sent cannot be dispatched, or the disk failed.
+        """
+        self.received.drop()
+        while self.watermarks.dispatched < self.log.end:
+            before = self.watermarks.dispatched
+            self.sync_log()
+            if self._dispatch_failure is not None or self.watermarks.dispatched == before:
+                raise self._dispatch_failure or StoreError(
+                    f"nothing is dispatched from {before} on"
+                )
+        if self.settings.enabled_append_prop_crc:
+            self._checkpoint.checksummed = Checksummed(self.log.end, STILL_OPEN)
+        self.checkpoint()
 
     def begin_at(self, physical_offset: int) -> None:
         """Let an empty log begin where a master's first file does.

@@ -76,6 +76,7 @@ class HaServer:
 
     async def stop(self) -> None:
         """Close all connections."""
+        self.address = ""
         self._store.copying.grown = None
         if self._server is not None:
             self._server.close()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from mqlake.broker.replicas import Replicas
 from mqlake.broker.replication.ha_server import HaServer
 from mqlake.broker.replication.slave_log import SlaveLog
 from mqlake.broker.settings import BrokerSettings
+from mqlake.errors import MqlakeError, StoreError
 from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
-from mqlake.store.live_settings import Current
+from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Store
+
+_log = logging.getLogger(__name__)
 
 
 class Replication:
@@ -22,13 +27,18 @@ class Replication:
         slave: a slave's; None for a master.
     """
 
-    def __init__(self, settings: Current[BrokerSettings], store: Store, replicas: Replicas) -> None:
-        self._store, self._replicas = store, replicas
-        is_slave = settings.now.is_slave
-        self.server = None if is_slave else HaServer(settings, store)
-        self.slave = SlaveLog(settings, store) if is_slave else None
+    def __init__(
+        self, settings: LiveSettings[BrokerSettings], store: Store, replicas: Replicas
+    ) -> None:
+        self._settings, self._store, self._replicas = settings, store, replicas
+        self._make()
         replicas.transfer = self
         replicas.on_change.append(self._found_master)
+
+    def _make(self) -> None:
+        is_slave = self._settings.now.is_slave
+        self.server = None if is_slave else HaServer(self._settings, self._store)
+        self.slave = SlaveLog(self._settings, self._store) if is_slave else None
 
     @property
     def listens_at(self) -> str:
@@ -52,6 +62,33 @@ class Replication:
             await self.server.stop()
         if self.slave is not None:
             await self.slave.stop()
+
+    async def switch(self, settings: BrokerSettings) -> None:
+        """Promote or demote this broker: let settings with another role hold.
+
+        Raises:
+            StoreError: it cannot take the role; it has the old one.
+        """
+        was_slave, old = self._settings.now.is_slave, self._settings.now
+        if was_slave == settings.is_slave:
+            self._settings.switch(settings)
+            return
+        await self.stop()
+        try:
+            if was_slave:
+                self._store.copying.lead()
+            else:
+                self._store.copying.follow()
+            self._settings.switch(settings)
+            self._make()
+            await self.start()
+        except MqlakeError as error:
+            self._settings.switch(old)
+            self._make()
+            await self.start()
+            raise StoreError(f"the role stays {old.broker_role.value}: {error}") from error
+        self._found_master()
+        _log.info("the role is %s now, was %s", settings.broker_role.value, old.broker_role.value)
 
     def _found_master(self) -> None:
         if self.slave is not None:

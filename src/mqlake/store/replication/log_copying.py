@@ -119,6 +119,14 @@ class LogCopying:
         """Forget the bytes of a record that is not complete: they are to come again."""
         self._core.received.drop()
 
+    def follow(self) -> None:
+        """Get ready for a master's records: see `OwnedStore.follow`. It waits for the disk."""
+        self._core.follow()
+
+    def lead(self) -> None:
+        """Get ready for messages of one's own: see `OwnedStore.lead`. It waits for the disk."""
+        self._core.lead()
+
     async def kept(self) -> int:
         """Return up to where a master may count on this copy.
 
