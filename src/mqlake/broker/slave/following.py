@@ -38,6 +38,7 @@ class TableSync:
         self._next_full = 0.0
         self._copied_from = ""
         self._copying: asyncio.Task[None] | None = None
+        self._is_stopped = False
         self._failures: dict[str, str] = {}
         parts.repeating.every(TICK, self._copy_soon)
         parts.replicas.on_change.append(self._copy_soon)
@@ -45,13 +46,14 @@ class TableSync:
         parts.on_stop.append(self._stop)
 
     async def _stop(self) -> None:
+        self._is_stopped = True
         if self._copying is not None:
             self._copying.cancel()
             await asyncio.gather(self._copying, return_exceptions=True)
         await self._master.close()
 
     def _copy_soon(self) -> None:
-        if self._copying is None or self._copying.done():
+        if not self._is_stopped and (self._copying is None or self._copying.done()):
             self._copying = asyncio.get_running_loop().create_task(self._copy())
 
     async def _copy(self) -> None:
