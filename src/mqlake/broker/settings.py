@@ -94,7 +94,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     broker_cluster_name: Restart[Name] = "DefaultCluster"
     broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
     broker_id: Restart[CountOrNone] = 0
-    """0 for a master; 1 or more for a slave, another one for each slave of a master."""
+    """0 for a master; 1 or more for a slave, another one for each slave of a master. It may change
+    with `brokerRole`."""
     namesrv_addr: Restart[Addresses] = ""
     """Name servers, separated by `;`."""
     bind_address: Restart[ListenAddress] = ""
@@ -307,7 +308,9 @@ def _names(effect: Effect) -> frozenset[str]:
     )
 
 
-NOW, RESTART = _names(Effect.NOW), _names(Effect.RESTART)
+ROLE = frozenset(("brokerRole", "brokerId"))
+"""The names of the settings whose change promotes or demotes a broker that runs."""
+NOW, RESTART = _names(Effect.NOW), _names(Effect.RESTART) - ROLE
 """The names of the settings that take effect at once, and at a restart only."""
 
 

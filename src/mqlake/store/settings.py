@@ -92,6 +92,7 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     # Append
     broker_role: Restart[BrokerRole] = BrokerRole.ASYNC_MASTER
+    """`updateBrokerConfig` promotes or demotes a broker that runs, at once."""
     broker_ip1: Restart[IPAddress] = msgspec.field(default="127.0.0.1", name="brokerIP1")
     listen_port: Restart[Port] = 10911
     max_message_size: Now[Annotated[int, Within(1, 1 << 30)]] = 4 << 20

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.settings import NOW, RESTART, BrokerSettings, make_broker_settings
+from mqlake.broker.settings import NOW, RESTART, ROLE, BrokerSettings, make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -36,9 +36,6 @@ ABSENT = {
 
 _LONGEST: Final = 32_768
 """Bytes of a request to change settings: all settings take a sixth of that."""
-
-_ROLE = frozenset(("brokerRole", "brokerId"))
-"""What promotes or demotes a broker: it takes effect at once, too."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -78,13 +75,13 @@ class SettingsAdmin:
             reason = f"{len(request.body)} bytes of settings, more than {_LONGEST}: send fewer"
             raise RemotingError(ResponseCode.INVALID_PARAMETER, reason)
         changes = parse_properties(bytes(request.body).decode("utf-8", "replace"))
-        if refused := sorted((changes.keys() & RESTART) - _ROLE):
+        if refused := sorted(changes.keys() & RESTART):
             reason = f"{', '.join(refused)}: takes effect at a restart only; change it in the"
             raise RemotingError(
                 ResponseCode.NO_PERMISSION, f"{reason} broker.conf, and start the broker again"
             )
         # RocketMQ passes over names that it does not know.
-        known = {name: value for name, value in changes.items() if name in NOW | _ROLE}
+        known = {name: value for name, value in changes.items() if name in NOW | ROLE}
         # A change goes on to its end when its client is gone or the broker stops.
         task = asyncio.create_task(self._change(known))
         self._changes.add(task)
@@ -105,7 +102,7 @@ class SettingsAdmin:
                 reason = f"the settings are as they were, since they could not be kept: {error}"
                 _log.error("%s", reason)
                 raise RemotingError(ResponseCode.SYSTEM_ERROR, reason) from None
-            if _ROLE.isdisjoint(values):
+            if ROLE.isdisjoint(values):
                 self._parts.live.replace(new)
             else:
                 await self._switch(new)
@@ -125,7 +122,7 @@ class SettingsAdmin:
         try:
             await self._parts.replication.switch(new)
         except StoreError as error:
-            kept = {name: old[name] for name in _ROLE}
+            kept = {name: old[name] for name in ROLE}
             await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
             raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
 
