@@ -32,8 +32,13 @@ from tests.replication.pairs import (
 
 pytestmark = [pytest.mark.peer, pytest.mark.timeout(600)]
 
-RELEASES = [None, pytest.param(NEWEST_4_BROKER, marks=pytest.mark.nightly)]
-"""5.5.0, and the newest 4.9.x."""
+NIGHTLY = pytest.mark.nightly
+LONG = [
+    pytest.param(None, 3, 3, marks=NIGHTLY),
+    pytest.param(NEWEST_4_BROKER, 3, 3, marks=NIGHTLY),
+]
+"""The release, 5.5.0 or the newest 4.9.x; how often the slave is killed, and how often the master.
+"""
 JAVA: dict[str, object] = {
     "brokerClusterName": "DefaultCluster",
     "mappedFileSizeCommitLog": FILES["mappedFileSizeCommitLog"],
@@ -42,7 +47,6 @@ JAVA: dict[str, object] = {
     "maxHashSlotNum": FILES["maxHashSlotNum"],
     "maxIndexNum": FILES["maxIndexNum"],
 }
-KILLS = 2
 
 
 def cluster(path: Path, settings: dict[str, object], also: str, version: str | None) -> Cluster:
@@ -100,8 +104,10 @@ async def sends(seed: int) -> AsyncIterator[tuple[Sends, RemotingClient]]:
         await client.close()
 
 
-@pytest.mark.parametrize("version", RELEASES)
-def test_a_slave_of_rocketmqs_master(tmp_path: Path, version: str | None) -> None:
+@pytest.mark.parametrize(("version", "slaves", "masters"), [(None, 1, 0), *LONG])
+def test_a_slave_of_rocketmqs_master(
+    tmp_path: Path, version: str | None, slaves: int, masters: int
+) -> None:
     """After kills of either side, over many files, from an empty slave on."""
 
     async def run() -> None:
@@ -113,14 +119,14 @@ def test_a_slave_of_rocketmqs_master(tmp_path: Path, version: str | None) -> Non
                 await sending.send(java.broker, 500)  # its log has several files by now
                 ours = await start(tmp_path / "ours", java.names, SLAVE)
                 await caught_up(client, java.broker)
-                for _ in range(KILLS):
+                for _ in range(slaves):
                     await sending.send(java.broker, 150)
                     going = asyncio.ensure_future(sending.send(java.broker, 300))
                     await asyncio.to_thread(ours.kill)
                     await going
                     await asyncio.to_thread(ours.start)
                     await caught_up(client, java.broker)
-                for _ in range(KILLS):
+                for _ in range(masters):
                     going = asyncio.ensure_future(sending.send(java.broker, 300))
                     await asyncio.sleep(0.1)
                     await asyncio.to_thread(java.kill)
@@ -141,8 +147,10 @@ def test_a_slave_of_rocketmqs_master(tmp_path: Path, version: str | None) -> Non
     assert difference(tmp_path / "java" / "store", tmp_path / "ours") is None
 
 
-@pytest.mark.parametrize("version", RELEASES)
-def test_a_master_of_rocketmqs_slave(tmp_path: Path, version: str | None) -> None:
+@pytest.mark.parametrize(("version", "slaves", "masters"), [(None, 0, 0), *LONG])
+def test_a_master_of_rocketmqs_slave(
+    tmp_path: Path, version: str | None, slaves: int, masters: int
+) -> None:
     """As SYNC_MASTER, which acknowledges what RocketMQ's slave has."""
 
     async def run() -> None:
@@ -154,14 +162,14 @@ def test_a_master_of_rocketmqs_slave(tmp_path: Path, version: str | None) -> Non
             try:
                 await caught_up(client, ours.address)
                 assert await sending.send(ours.address, 500) == 500
-                for _ in range(KILLS):
+                for _ in range(slaves):
                     going = asyncio.ensure_future(sending.send(ours.address, 300))
                     await asyncio.sleep(0.05)
                     await asyncio.to_thread(java.kill)
                     await going
                     await asyncio.to_thread(java.start)
                     await sending.until_acknowledged(ours.address)
-                for _ in range(KILLS):
+                for _ in range(masters):
                     going = asyncio.ensure_future(sending.send(ours.address, 300))
                     await asyncio.sleep(0.05)
                     await asyncio.to_thread(ours.kill)

@@ -7,7 +7,6 @@ import asyncio
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 
 from tests.reliability import machine, versions, write_section
@@ -44,7 +43,7 @@ def main() -> int:
         print(problem)
     if arguments.nightly:
         about = f"{minutes:.1f} minutes on {machine()}. {versions()}."
-        counts = f"**{_counts(result)}**, on {date.today()}."
+        counts = f"**{_counts(result)}**, on {time.strftime('%Y-%m-%d')}."
         write_section("Failovers", [*_ABOUT.splitlines(), "", counts, "", about])
     return 1 if result.problems else 0
 

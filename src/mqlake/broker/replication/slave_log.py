@@ -26,8 +26,10 @@ from mqlake.remoting.client import RemotingClient
 from mqlake.store.live_settings import Current
 from mqlake.store.port import Store
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 """Seconds until a connection that failed is made again: doubled each time, up to these."""
+_DIVERGED = 30.0
+"""The same if the logs cannot be one."""
 _CONNECT = 5.0
 """Seconds that a connection may take."""
 _READ = 1 << 20
@@ -121,7 +123,7 @@ class SlaveLog:
                 self._begin = other.begin
                 continue
             except DivergedError as error:
-                reason, pause = str(error), _LONGEST_PAUSE
+                reason, pause = str(error), _DIVERGED
             except (MqlakeError, OSError) as error:
                 reason = str(error) or type(error).__name__
             except Exception as error:  # noqa: BLE001 (a slave without this task follows no more)
