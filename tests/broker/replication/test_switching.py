@@ -33,17 +33,19 @@ def test_a_master_and_its_slave_change_places(tmp_path: Path) -> None:
             running(tmp_path / "two", **SLAVE, namesrvAddr=names) as two,
         ):
             for count, (master, slave) in enumerate([(one, two), (two, one), (one, two)], 1):
-                assert await send(master, 50) == count * 50 - 1
-                await until(lambda: end(slave) == end(master))  # noqa: B023
+                assert await send(master, 50) == count * 100 - 51
                 refused_send = await slave.send(to("Orders"), BODY)
                 assert refused_send.code == ResponseCode.SERVICE_NOT_AVAILABLE
+                await until(lambda: server(master).connections)  # noqa: B023
+                await send(master, 50)
                 await change(master, brokerRole="SLAVE")
+                assert end(slave) == end(master)  # a demotion waits for that
                 await change(slave, brokerRole="ASYNC_MASTER")
                 assert slave.parts.settings.broker_id == 0
                 assert master.parts.settings.broker_id == 1
                 assert slave.parts.replicas.ha_address
                 assert not master.parts.replicas.ha_address
-            assert await send(two, 10) == 159
+            assert await send(two, 10) == 309
             await until(lambda: end(one) == end(two))
 
     asyncio.run(run())

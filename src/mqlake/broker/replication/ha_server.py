@@ -23,6 +23,9 @@ _MOST = 256
 _ENOUGH = 64 << 10
 """Bytes that a connection holds for a slave that does not read, besides one frame."""
 
+_LOOK = 0.01
+"""Seconds between looks whether slaves have everything."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -36,6 +39,7 @@ class HaServer:
 
     def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
         self._settings, self._store = settings, store
+        self._loop = asyncio.get_running_loop()
         self.connections: list[HaConnection] = []
         self.address = ""
         self._server: asyncio.Server | None = None
@@ -83,6 +87,14 @@ class HaServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def drain(self, seconds: float) -> None:
+        """Return once the slaves that are in sync have the whole log, or after so many seconds."""
+        deadline = self._loop.time() + seconds
+        while self._loop.time() < deadline:
+            if not any(each.is_in_sync and each.lacks for each in self.connections):
+                return
+            await asyncio.sleep(_LOOK)
 
     def _grown(self) -> None:
         for connection in self.connections:

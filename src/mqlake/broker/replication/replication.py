@@ -13,6 +13,9 @@ from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeI
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Store
 
+_STOP, _DEMOTION = 1.0, 5.0
+"""Seconds that a stop, or a demotion, waits at most until slaves have everything."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -59,6 +62,7 @@ class Replication:
     async def stop(self) -> None:
         """Close all connections of slaves, or the one to the master."""
         if self.server is not None:
+            await self.server.drain(_STOP)
             await self.server.stop()
         if self.slave is not None:
             await self.slave.stop()
@@ -73,22 +77,34 @@ class Replication:
         if was_slave == settings.is_slave:
             self._settings.switch(settings)
             return
-        await self.stop()
         try:
-            if was_slave:
-                self._store.copying.lead()
-            else:
-                self._store.copying.follow()
-            self._settings.switch(settings)
-            self._make()
-            await self.start()
+            await (self._promote(settings) if was_slave else self._demote(settings))
         except MqlakeError as error:
+            await self.stop()
             self._settings.switch(old)
             self._make()
             await self.start()
             raise StoreError(f"the role stays {old.broker_role.value}: {error}") from error
         self._found_master()
         _log.info("the role is %s now, was %s", settings.broker_role.value, old.broker_role.value)
+
+    async def _promote(self, settings: BrokerSettings) -> None:
+        assert self.slave is not None
+        await self.slave.stop()
+        self._store.copying.lead()
+        self._settings.switch(settings)
+        self._make()
+        await self.start()
+
+    async def _demote(self, settings: BrokerSettings) -> None:
+        assert self.server is not None
+        self._store.copying.follow()
+        # Nothing is put from here on: who is promoted then lacks nothing.
+        self._settings.switch(settings)
+        await self.server.drain(_DEMOTION)
+        await self.server.stop()
+        self._make()
+        await self.start()
 
     def _found_master(self) -> None:
         if self.slave is not None:

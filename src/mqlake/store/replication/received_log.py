@@ -34,7 +34,7 @@ class ReceivedLog:
     """
 
     def __init__(self, log: OwnedCommitLog) -> None:
-        self._log = log
+        self._log, self._kernel = log, load()
         self._buffers: Buffers | None = None
         self._held = 0
         self._padding = 0
@@ -82,7 +82,7 @@ class ReceivedLog:
         return buffers
 
     def _append_whole(self, buffers: Buffers) -> None:
-        log, kernel, data = self._log, load(), buffers.data
+        log, kernel, data = self._log, self._kernel, buffers.data
         at = 0
         while at < self._held:
             left = log.file_end - log.end
