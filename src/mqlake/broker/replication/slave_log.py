@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import time
 from contextlib import suppress
 
 from mqlake.broker.replication.comparison import (
@@ -32,7 +31,7 @@ _DIVERGED = 30.0
 """The same if the logs cannot be one."""
 _CONNECT = 5.0
 """Seconds that a connection may take."""
-_READ = 1 << 20
+_READ = 1 << 18
 """Most bytes that are read at once."""
 
 _log = logging.getLogger(__name__)
@@ -65,6 +64,8 @@ class SlaveLog:
         self._connection: asyncio.Task[None] | None = None
         self._begin = Begin.UNKNOWN
         self._received = 0
+        self._reported = 0
+        self._last_report = 0.0
         self._compare_from = store.copying.recovered_from
 
     # What `haStatus` shows
@@ -221,7 +222,7 @@ class SlaveLog:
                 raise MqlakeError(f"nothing came for {patience:g} s") from None
             if not data:
                 raise MqlakeError("the master closed the connection")
-            self.last_read = _now()
+            self.last_read = self._store.clock.milliseconds()
             self._rate.add(len(data), self._loop.time())
             for piece in frames.feed(data):
                 self._take(piece, comparison)
@@ -262,17 +263,13 @@ class SlaveLog:
 
     def _write(self, writer: asyncio.StreamWriter, offset: int) -> None:
         writer.write(encode_report(offset))
-        self.last_write = _now()
+        self.last_write = self._store.clock.milliseconds()
+        self._last_report = self._loop.time()
 
     async def _beat(self, writer: asyncio.StreamWriter) -> None:
         """Report again when nothing was reported for some time."""
-        interval = self._settings.now.ha_send_heartbeat_interval
+        interval = self._settings.now.ha_send_heartbeat_interval / 1000
         while True:
-            await asyncio.sleep(max(self.last_write + interval - _now(), interval // 10) / 1000)
-            if _now() - self.last_write >= interval:
+            await asyncio.sleep(max(self._last_report + interval - self._loop.time(), 0))
+            if self._loop.time() >= self._last_report + interval:
                 self._write(writer, self._reported)
-
-
-def _now() -> int:
-    """Return the time in milliseconds."""
-    return time.time_ns() // 1_000_000
