@@ -1,13 +1,19 @@
-# make demo and make test are all that a newcomer needs; each makes .venv first.
+# make demo, make check and make test are all that a newcomer needs; each makes .venv first.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 NEWEST := build/newest-spark
+OTHER  := build/newest-python
+PORTABLE := $(addprefix tests/,formats dispatch kernels protocol remoting storage store broker namesrv client jobs cli kafka)
 
-.PHONY: help env demo test lint format cluster-test newest-spark-test nightly bench lock clean
+# Tests that start no JVM, no server process and no kernel compilation: for the inner loop.
+FAST   := tests/documents tests/formats tests/protocol tests/storage tests/namesrv \
+          tests/cli/test_reference.py tests/cli/test_text.py tests/test_front_doors.py
 
-help:  ## say what each target does
+.PHONY: help env demo check test peers docs lint format cluster-test newest-spark-test newest-python-test nightly bench lock clean
+
+help:  ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 env: $(STAMP)  ## make .venv with everything the project needs
@@ -19,8 +25,14 @@ $(STAMP): requirements.lock pyproject.toml scripts/make-env
 demo: $(STAMP)  ## rebuild a store that RocketMQ wrote, and compare with RocketMQ's own answers
 	@$(BIN)/python examples/demo.py
 
-test: $(STAMP) lint  ## everything that a change can break
+check: $(STAMP) lint  ## lint and the fast tests, in less than 90 s
+	$(BIN)/pytest -q -n 2 --dist loadgroup $(FAST)
+
+test: $(STAMP) lint peers  ## everything that a change can break
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+peers:  ## install the tools of the tests beside the real systems: Java, Maven, Go, Node.js
+	@scripts/install-peers
 
 lint: $(STAMP)  ## style, types, layers
 	$(BIN)/ruff check
@@ -41,6 +53,10 @@ newest-spark-test: $(STAMP)  ## the tests of Spark with the newest PySpark inste
 	$(NEWEST)/bin/python -m mqlake.spark.cds
 	$(NEWEST)/bin/pytest -n 2 --dist loadgroup tests/spark
 
+newest-python-test:  ## the fast tests with another Python: PYTHON=python3.14
+	@PYTHON=$(PYTHON) scripts/make-env $(OTHER)
+	$(OTHER)/bin/pytest -n 2 --dist loadgroup -m 'not nightly and not peer and not spark' $(PORTABLE)
+
 nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.attacks --nightly
 	$(BIN)/python -m tests.hostile --nightly
@@ -60,6 +76,10 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 
 bench: $(STAMP)  ## measure beside the Java store; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## build the documentation site into build/site, offline
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -c scripts/site . build/site
+	@echo "build/site/index.html"
 
 lock:  ## pin the newest packages in requirements.lock
 	@mkdir -p build

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
+
+from tests.skips import summary
 
 # A busy machine must not decide a test.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end of a run what to install so that nothing is skipped."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    lines = summary([str(report.longrepr[-1]) for report in skipped])
+    if lines:
+        terminalreporter.section("what was skipped")
+    for line in lines:
+        terminalreporter.write_line(line)

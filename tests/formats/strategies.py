@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import struct
 
 from hypothesis import strategies as st
 
@@ -16,7 +17,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 def _host(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
     if address.version == 4:
         return f"{address}:{port}"
-    groups = (f"{int(group, 16):x}" for group in address.exploded.split(":"))
+    # Python 3.14 spells addresses that hold an IPv4 address with dots.
+    groups = (f"{group:x}" for group in struct.unpack(">8H", address.packed))
     return f"[{':'.join(groups)}]:{port}"
 
 

@@ -23,7 +23,7 @@ def build(source: Path) -> Path:
         CalledProcessError: the compiler refused the program.
     """
     if shutil.which("go") is None:
-        raise GoMissingError("go is not installed (https://go.dev/dl)")
+        raise GoMissingError("go is not installed (apt-get install golang-go)")
     output = BUILD / source.name
     output.mkdir(parents=True, exist_ok=True)
     program = output / "peer"

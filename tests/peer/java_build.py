@@ -84,5 +84,5 @@ def _compile(source: Path, jars: Path, classes: Path) -> None:
     if not sources:
         return
     if shutil.which("javac") is None:
-        raise JavaMissingError("javac is not installed (apt-get install openjdk-17-jdk-headless)")
+        raise JavaMissingError("javac is not installed (apt-get install default-jdk-headless)")
     subprocess.run(["javac", "-d", str(classes), "-cp", f"{jars}/*", *sources], check=True)

@@ -14,34 +14,35 @@ DIFFERENT: dict[str, str] = {}
 _HEAD = """\
 # mqadmin
 
-RocketMQ's own `mqadmin` works with mqlake's broker and name server:
+*For operators who manage mqlake's brokers and name servers with RocketMQ's own `mqadmin`.*
 
 ```
 mqadmin topicStatus -t Orders -n 127.0.0.1:9876
 ```
 
 {same} of these {all} commands, run by the `mqadmin` of RocketMQ 5.5.0, print the same of mqlake as
-of the Java broker. Compared is all that is printed, and the files that are exported, but for
-addresses, times, ids, places in the log, and rates. Of settings those are compared that both have;
-lines about RocketMQ's RocksDB topics are left out.
+of the Java broker. Everything that they print or export is compared, except addresses, times, ids,
+positions in the log, and rates. Settings are compared if both have them. Lines about RocketMQ's
+RocksDB topics are left out.
 
 `{{broker}}` is the broker's address, `{{offset}}` and `{{unique}}` are the ids of a message.
 `tests/peer/test_mqadmin.py` runs them and writes this page. `mqlake admin` ([admin.md](admin.md))
-has the everyday ones without a JVM.
+has the everyday commands without a JVM.
 
-| command | printed |
+| command | output |
 | --- | --- |
 """
 
 _TAIL = """
-A value that a setting cannot have is refused, and changes nothing
+A value that a setting does not allow is refused, and changes nothing
 ([broker-settings.md](broker-settings.md)).
-Settings that are changed with `updateBrokerConfig` are kept: in the `broker.conf` of `mqlake broker
--c`, else in the store ([broker.md](broker.md), "Settings"). RocketMQ refuses only a few; mqlake
-refuses all that take effect at a restart (names, ports, file sizes, `flushDiskType`).
+Settings that are changed with `updateBrokerConfig` are saved: in the `broker.conf` of `mqlake
+broker -c`, otherwise in the store ([broker.md](broker.md#settings)). RocketMQ refuses few
+settings; mqlake refuses all that take effect at a restart (names, ports, file sizes,
+`flushDiskType`).
 
-Thresholds for cold data are kept and shown, and limit nothing: mqlake reads through the page cache
-and has no such control.
+Thresholds for cold data are saved and shown, but have no effect: mqlake reads through the page
+cache and has no such control.
 """
 
 

@@ -18,7 +18,10 @@ PROGRAM = Path(__file__).with_name("java_lock") / "TakeLock.java"
 
 pytestmark = [
     pytest.mark.peer,
-    pytest.mark.skipif(shutil.which("javac") is None, reason="no Java compiler"),
+    pytest.mark.skipif(
+        shutil.which("javac") is None,
+        reason="javac is not installed (apt-get install default-jdk-headless)",
+    ),
 ]
 
 

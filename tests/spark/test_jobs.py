@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from mqlake.jobs.local import LocalEngine
 from mqlake.jobs.rebuild import rebuild
+from mqlake.jobs.verify import verify
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.engine import SparkEngine
 from tests.golden import store
+from tests.jobs.verify import test_batch_units as batches
 from tests.spark import tasks
 from tests.spark.files import digests
 
@@ -46,3 +49,15 @@ def test_rebuild_though_every_task_is_killed_once(
 
     assert len(list(marks.iterdir())) == 3 + 3  # splits of the log, index files
     assert digests(out) == expected
+
+
+def test_batch_consume_queues(session: ClassicSession, tmp_path: Path) -> None:
+    path = batches.make(tmp_path / "store")
+    assert verify(path, session.engine, tasks=3).ok
+    batches.edit(path, 1, 2, size=4)
+    batches.write(path, 3, bytes(46), 7)
+
+    report = verify(path, session.engine, tasks=3)
+
+    assert batches.counts(report) == (1, 1, 0)
+    assert report == verify(path, LocalEngine(2), tasks=3)

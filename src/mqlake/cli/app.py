@@ -61,7 +61,7 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """Read, verify, query, rebuild and export Apache RocketMQ stores; Kafka logs with `kafka`."""
+    """Run RocketMQ brokers and clients; inspect, verify, query, rebuild and export their stores."""
 
 
 COMMANDS: dict[str, ModuleType] = {

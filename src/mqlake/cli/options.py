@@ -20,32 +20,32 @@ Store = Annotated[
     Path,
     typer.Argument(
         metavar="STORE",
-        help="RocketMQ store directory, the one that holds commitlog/.",
+        help="RocketMQ store directory: the one that contains commitlog/.",
         show_default=False,
     ),
 ]
 Json = Annotated[
     bool,
-    typer.Option("--json", help="Write one JSON object to stdout, and nothing else."),
+    typer.Option("--json", help="Write one JSON object to stdout and nothing else."),
 ]
 EngineName = Literal["spark", "local"]
 Engine = Annotated[
     EngineName,
-    typer.Option("--engine", help="Run on Spark, or on the threads of this process."),
+    typer.Option("--engine", help="Run on Spark or on the threads of this process."),
 ]
 Master = Annotated[
     str | None,
     typer.Option(
         "--master",
         metavar="URL",
-        help="Spark master, such as spark://host:7077; without it, Spark runs on this machine.",
+        help="Spark master, such as spark://host:7077; default: Spark on this machine.",
     ),
 ]
 Progress = Annotated[
     bool | None,
     typer.Option(
         "--progress/--no-progress",
-        help="Show progress on stderr; without either, only where stderr is a terminal.",
+        help="Show progress on stderr; default: only if stderr is a terminal.",
         show_default=False,
     ),
 ]
@@ -53,7 +53,7 @@ Dialect = Annotated[
     Literal["5.5", "5.3", "4.9"] | None,
     typer.Option(
         "--dialect",
-        help="RocketMQ version whose index rules hold; without it, read off the store.",
+        help="RocketMQ version whose index rules apply; default: detected from the store.",
     ),
 ]
 Begin = Annotated[
@@ -73,13 +73,13 @@ End = Annotated[
         metavar="MS",
         min=0,
         max=LONGEST_TIME,
-        help="Latest store time, in milliseconds since 1970, included.",
+        help="Latest store time, in milliseconds since 1970, inclusive.",
     ),
 ]
 
 Override = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times."),
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be repeated."),
 ]
 
 

@@ -33,28 +33,34 @@ Names = Annotated[
         "-n",
         envvar="NAMESRV_ADDR",
         metavar="ADDRESSES",
-        help="Name servers, host:port, several separated by `;`.",
+        help="Name servers, host:port, separated by `;`.",
     ),
 ]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 Tags = Annotated[
     str,
-    typer.Option("--tags", metavar="EXPRESSION", help='Only these, such as "paid || refunded".'),
+    typer.Option(
+        "--tags", metavar="EXPRESSION", help='Only messages with these tags: "paid || refunded".'
+    ),
 ]
 Sql92 = Annotated[
     str | None,
-    typer.Option("--sql", metavar="CONDITION", help='Only those for which it holds: "price > 9".'),
+    typer.Option(
+        "--sql",
+        metavar="CONDITION",
+        help='Only messages that match this SQL92 filter: "price > 9".',
+    ),
 ]
 Most = Annotated[
     int | None,
-    typer.Option("--max", metavar="N", min=1, help="Stop after so many messages."),
+    typer.Option("--max", metavar="N", min=1, help="Stop after this many messages."),
 ]
 From = Annotated[
     str,
     typer.Option(
         "--from",
         metavar="WHERE",
-        help="Where a group begins that has no offset: earliest, latest, or milliseconds since"
+        help="Where to start without committed offsets: earliest, latest, or milliseconds since"
         " 1970.",
     ),
 ]

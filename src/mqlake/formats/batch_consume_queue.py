@@ -29,7 +29,7 @@ NO_COMPACTED_OFFSET = -1
 MOST_MESSAGES = (1 << 15) - 1
 """Messages that one unit, and so one record, has room for."""
 
-_MOST_OFFSET = (1 << 63) - 1
+MOST_QUEUE_OFFSET = (1 << 63) - 1
 
 
 class BatchQueueUnit(NamedTuple):
@@ -75,14 +75,14 @@ def inner_batch(properties: Mapping[str, str], queue_offset: int) -> tuple[int, 
     base, size = properties.get(INNER_BASE, ""), properties.get(INNER_NUM, "")
     if is_number(base) and is_number(size):
         numbers = int(base), int(size)
-        if 0 < numbers[1] <= MOST_MESSAGES and sum(numbers) <= _MOST_OFFSET:
+        if 0 < numbers[1] <= MOST_MESSAGES and sum(numbers) <= MOST_QUEUE_OFFSET:
             return numbers
     return queue_offset, 1
 
 
 def is_number(text: str) -> bool:
     """Say whether a text is a decimal number that is not too long to look at."""
-    return text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_OFFSET))
+    return text.isascii() and text.isdigit() and len(text) <= len(str(MOST_QUEUE_OFFSET))
 
 
 def is_written(unit: BatchQueueUnit) -> bool:

@@ -12,7 +12,6 @@ from mqlake.formats.dialect import Dialect
 from mqlake.storage.local import LocalDirectory
 from mqlake.store.log.end import last_segments_start
 from mqlake.store.log.segments import CommitLog, open_log
-from mqlake.store.queues.queue_kind import batch_topics
 from mqlake.store.snapshot import Snapshot
 
 
@@ -46,7 +45,7 @@ class Source(NamedTuple):
     @property
     def batch_topics(self) -> frozenset[str]:
         """The topics with batch consume queues, in which RocketMQ wants no other kind."""
-        return batch_topics(self.directory)
+        return self.snapshot.batch_topics
 
 
 @contextmanager

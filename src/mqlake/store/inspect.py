@@ -13,6 +13,7 @@ from mqlake.store.log.beyond_end import find_good_records
 from mqlake.store.log.end import LogEnd, find_end, last_segments_start
 from mqlake.store.log.file_end import end_of_data
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids
+from mqlake.store.queues.queue_kind import BATCH, SIMPLE
 from mqlake.store.snapshot import Snapshot
 
 _CLEAN_ENDS = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
@@ -88,7 +89,8 @@ def _topics(snapshot: Snapshot) -> list[report.TopicReport]:
     for topic, queue_id in snapshot.undispatched.bounds:
         queues.setdefault(topic, set()).add(queue_id)
     for topic in snapshot.topics_with_files:
-        queues.setdefault(topic, set()).update(queue_ids(snapshot.directory, topic))
+        for kind in (SIMPLE, BATCH):
+            queues.setdefault(topic, set()).update(queue_ids(snapshot.directory, topic, kind))
     settings = read_config(snapshot.directory, Topics) or Topics()
     found: list[report.TopicReport] = []
     for topic in sorted(queues):

@@ -26,6 +26,7 @@ from mqlake.store.log.scan import Queue, head_of
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.queues import queue_files
 from mqlake.store.queues.queue_files import QueueFiles, queue_ids, topic_names
+from mqlake.store.queues.queue_kind import BATCH, batch_topics
 from mqlake.store.queues.queue_view import QueueView
 
 ABORT_NAME = "abort"
@@ -164,8 +165,13 @@ class Snapshot:
 
     @cached_property
     def topics_with_files(self) -> list[str]:
-        """The topics that have a directory of queue files."""
-        return topic_names(self.directory)
+        """The topics that have a directory of queue files, of either kind."""
+        return sorted({*topic_names(self.directory), *topic_names(self.directory, BATCH)})
+
+    @cached_property
+    def batch_topics(self) -> frozenset[str]:
+        """The topics with batch consume queues."""
+        return batch_topics(self.directory)
 
     @cached_property
     def queue_file_size(self) -> int | None:
@@ -201,7 +207,7 @@ class Snapshot:
 
     def queue_ids(self, topic: str) -> list[int]:
         """Return the queues of a topic, ascending: those with files, or with records."""
-        found = set(queue_ids(self.directory, topic))
+        found = {*queue_ids(self.directory, topic), *queue_ids(self.directory, topic, BATCH)}
         source = self.undispatched if found else self._whole(topic)
         found.update(queue_id for name, queue_id in source.bounds if name == topic)
         return sorted(found)
@@ -214,7 +220,8 @@ class Snapshot:
         files = self._open_queue(topic, queue_id)
         bounds = self.undispatched.bounds.get((topic, queue_id))
         ending = self._ending(files, (topic, queue_id))
-        if bounds is None or self._source(files, ending, topic) is not self.undispatched:
+        is_enough = self._source(files, ending, topic) is self.undispatched
+        if bounds is None or not is_enough or self._has_batches(files, topic):
             view = self.view(topic, queue_id)
             return view.min_offset, view.max_offset
         first = files.first_at_or_after(self.log.min_offset)
@@ -241,10 +248,22 @@ class Snapshot:
             # Entries are missing between the files and what was scanned.
             source = Undispatched(self.log, ending.physical_offset, self.end.offset, topic)
             behind = source.entries(topic, queue_id)
-        return QueueView(self.log, self.end.offset, topic, queue_id, files, ending.offset, behind)
+        return QueueView(
+            self.log,
+            self.end.offset,
+            topic,
+            queue_id,
+            files,
+            ending.offset,
+            behind,
+            has_batches=self._has_batches(files, topic),
+        )
 
     def _open_queue(self, topic: str, queue_id: int) -> QueueFiles:
         return QueueFiles(self.directory, topic, queue_id, whole_size=self.queue_file_size)
+
+    def _has_batches(self, files: QueueFiles, topic: str) -> bool:
+        return not files.files and topic in self.batch_topics
 
     def _ending(self, files: QueueFiles, queue: Queue) -> _Ending:
         """Return where the entries of a queue's files end that name the queue's own records."""

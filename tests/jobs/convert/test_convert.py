@@ -28,6 +28,7 @@ from mqlake.storage.local import LocalDirectory
 from mqlake.store import StoreReader
 from tests import golden_kafka
 from tests.golden import store
+from tests.store import test_inner_batches as batches
 from tests.store.record_crcs import without_crc
 
 Queues = dict[tuple[str, int], list[Any]]
@@ -283,3 +284,20 @@ def test_times_that_go_back_do_so_for_nobody_else(tmp_path: Path) -> None:
         (1, 25, 25),
         (0, 30, 30),
     ]
+
+
+def test_messages_of_inner_batches_are_records(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    source = batches.opened(tmp_path / "store")
+    batches.fill(source, [3, 1, 2])
+    source.tick()
+    source.close()
+    with pytest.MonkeyPatch.context() as patch:
+        # As in a log of which only the end is looked at.
+        patch.setattr("mqlake.store.snapshot._ALWAYS_SCANNED", 0)
+        convert_to_kafka(tmp_path / "store", ENGINE, out=tmp_path / "logs")
+
+    records = read_logs(tmp_path / "logs")["Batches", 0]
+
+    wanted = [b"body %d" % number for size in (3, 1, 2) for number in range(size)]
+    assert [(offset, value) for offset, _, _, value, _ in records] == list(enumerate(wanted))

@@ -5,7 +5,9 @@ import javassist.util.proxy.MethodHandler;
 import javassist.util.proxy.Proxy;
 import javassist.util.proxy.ProxyFactory;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.protocol.body.ConsumeQueueData;
 import org.apache.rocketmq.store.DefaultMessageStore;
+import org.apache.rocketmq.store.MessageFilter;
 import org.apache.rocketmq.store.MessageStore;
 import sun.reflect.ReflectionFactory;
 
@@ -33,6 +35,8 @@ final class RemoteStore {
                 return Wire.requests().getMinOffset(address, queue(arguments), Wire.PATIENCE);
             case "dispatchBehindBytes":
                 return behind();
+            case "estimateMessageCount":
+                return matches(queue(arguments), (Long) arguments[2], (Long) arguments[3], (MessageFilter) arguments[4]);
             default:
                 throw new UnsupportedOperationException("a broker in another process has no MessageStore." + method);
         }
@@ -40,6 +44,26 @@ final class RemoteStore {
 
     private MessageQueue queue(Object[] arguments) {
         return new MessageQueue((String) arguments[0], broker, (Integer) arguments[1]);
+    }
+
+    /** Counts the messages of the broker that pass the filter, which is an object of the test. */
+    private long matches(MessageQueue queue, long from, long to, MessageFilter filter) throws Exception {
+        String topic = queue.getTopic();
+        int count = Math.toIntExact(to - from);
+        long matched = 0;
+        for (ConsumeQueueData entry : Wire.requests()
+            .queryConsumeQueue(address, topic, queue.getQueueId(), from, count, null, Wire.PATIENCE)
+            .getQueueData()) {
+            if (filter.isMatchedByConsumeQueue(entry.getTagsCode(), null)
+                && filter.isMatchedByCommitLog(null, properties(topic, entry.getPhysicOffset()))) {
+                matched++;
+            }
+        }
+        return matched;
+    }
+
+    private Map<String, String> properties(String topic, long physicalOffset) throws Exception {
+        return Wire.requests().viewMessage(address, topic, physicalOffset, Wire.PATIENCE).getProperties();
     }
 
     private long behind() throws Exception {

@@ -1,12 +1,12 @@
-"""Serve RocketMQ clients: a broker on one store directory, until SIGTERM or Ctrl-C.
+"""Run a broker for RocketMQ clients on one store directory, until SIGTERM or Ctrl-C.
 
-Settings come from `--config`, a `broker.conf` as RocketMQ has it, then from the options; names that
-mqlake does not know are warned of. A setting that is changed with `updateBrokerConfig` is written
-to the file of `--config`, or without one to `config/broker.properties` of the store. Each start
-reads `config/broker.properties` first; the file of `--config` and the options override it. Where
-neither `--namesrv`, the file nor the variable NAMESRV_ADDR names a name server, one runs in the
-same process. Without a `brokerIP1` clients of this machine only are served; with one, all that can
-reach that address. Log lines go to stderr.
+Settings come from `--config`, a RocketMQ `broker.conf`, and then from the options. Unknown names
+cause a warning. `updateBrokerConfig` writes changed settings to the file of `--config` or, without
+one, to `config/broker.properties` of the store. Each start reads `config/broker.properties` first;
+the file of `--config` and the options override it. If neither `--namesrv`, nor the file, nor the
+variable NAMESRV_ADDR names a name server, one runs in the same process. Without `brokerIP1`, only
+clients on this machine can connect; with it, all that can reach that address. Log lines go to
+stderr.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _NAMESRV_PORT = 9876
 def broker(
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="A broker.conf."),
+        typer.Option("--config", "-c", metavar="FILE", help="A RocketMQ broker.conf."),
     ] = None,
     store: Annotated[
         Path | None,
         typer.Option(
             "--store",
             metavar="DIR",
-            help="Store directory, made where there is none; storePathRootDir.",
+            help="Store directory, created if missing (storePathRootDir).",
         ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", min=1, max=65535, help="Port to listen on, and 2 below it; listenPort."
+            "--port", min=1, max=65535, help="Port to listen on, and also 2 below it (listenPort)."
         ),
     ] = None,
     namesrv: Annotated[
@@ -55,7 +55,7 @@ def broker(
         typer.Option(
             "--namesrv",
             metavar="ADDRESSES",
-            help="Name servers, ';' between them; namesrvAddr.",
+            help="Name servers, separated by ';' (namesrvAddr).",
         ),
     ] = None,
     namesrv_port: Annotated[
@@ -64,12 +64,12 @@ def broker(
             "--namesrv-port",
             min=1,
             max=65535,
-            help="Port of the name server in this process, where no other is named.",
+            help="Port of the name server in this process, if no other is named.",
         ),
     ] = _NAMESRV_PORT,
     override: Override = None,
 ) -> int:
-    """Serve RocketMQ clients on a store directory."""
+    """Run a broker for RocketMQ clients on a store directory."""
     from mqlake.programs.serve import serve
 
     given = settings_given(override)

@@ -1,9 +1,9 @@
-"""Read messages of a topic of any RocketMQ cluster, as a member of a group, and write their bodies.
+"""Consume a topic of any RocketMQ cluster as a member of a group, and print the bodies.
 
-Members of one group share the queues. Each message is acknowledged once it is written; Ctrl-C
-commits how far the group is, and ends. Without `--group` all queues are read, and nothing is
-committed. With `--json` each message is a JSON object on a line of its own, as `mqlake produce
---ndjson` reads it: `body` where it is UTF-8, else `bodyBase64`.
+Members of a group share the queues. Each message is acknowledged after it is written. Ctrl-C
+commits the group's offsets and ends. Without `--group`, all queues are read and nothing is
+committed. With `--json`, each message is one JSON object on a line, in the format that `mqlake
+produce --ndjson` reads: with `body` if it is UTF-8, otherwise with `bodyBase64`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,12 @@ def consume(
     names: Names = DEFAULT_NAMES,
     group: Annotated[
         str | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="The consumer group."),
+        typer.Option(
+            "--group",
+            "-g",
+            metavar="GROUP",
+            help="Consumer group; default: read all queues, commit nothing.",
+        ),
     ] = None,
     tags: Tags = "*",
     sql: Sql92 = None,
@@ -58,7 +63,7 @@ def consume(
     progress: Progress = None,
     json: Json = False,
 ) -> int:
-    """Read messages of a topic."""
+    """Consume the messages of a topic."""
     from mqlake.client import Consumer, ConsumerSettings, Sql
 
     if sql is not None and tags != "*":

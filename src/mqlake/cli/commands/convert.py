@@ -1,10 +1,11 @@
 """Convert a RocketMQ store to a Kafka log directory, or the reverse.
 
-A queue becomes a partition, a message a record, KEYS the key, other properties headers, and the
-reverse; docs/how-to/convert.md has the whole mapping. Topics that are the other system's own, or
-that it would not allow, are left out and named, unless `--topic` asks for them.
+A queue becomes a partition, a message a record, KEYS the key, and other properties headers, or the
+reverse; docs/how-to/convert.md has the whole mapping. Topics that the other system reserves or does
+not allow are left out and reported; with `--topic`, they are an error.
 
-The new directory appears when it is complete. What of the source is damaged is left out, and named.
+The new directory appears when it is complete. Damaged parts of the source are left out and
+reported.
 
 JSON: `source`, `output`, `to`, `topics`, `partitions`, `records`, `bytesWritten`, `leftOut`
 (objects with `topic`, `reason`), `damage` (objects with `file`, `offset`, `bytes`, `reason`),
@@ -45,7 +46,7 @@ def convert(
     ],
     to: Annotated[
         Literal["kafka", "rocketmq"],
-        typer.Option("--to", help="What to make of it.", show_default=False),
+        typer.Option("--to", help="Target format.", show_default=False),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="New or empty directory to write to.")],
     topic: Annotated[

@@ -1,11 +1,11 @@
-"""Write messages to Parquet files: all of them, or those that the filters leave.
+"""Export messages to Parquet files, all or filtered.
 
 The files appear in the new directory when all are complete. Their columns have the names of
-`mqlake query --json`, `bornTimestamp` and `storeTimestamp` as timestamps, `properties` as a map,
-`body` (as stored) as binary; and two more, `tags` and `keys`. Records with a damaged body are left
-out, and named.
+`mqlake query --json`, with `bornTimestamp` and `storeTimestamp` as timestamps, `properties` as a
+map and `body` (as stored) as binary, and the columns `tags` and `keys`. Records with a damaged body
+are left out and reported.
 
-JSON: `store`, `output`, `files`, `bytesWritten`, `messages`, `records` (that were looked at),
+JSON: `store`, `output`, `files`, `bytesWritten`, `messages`, `records` (that were read),
 `bytesScanned`, `logEnd` (physical offset), `damage` (objects with `file`, `offset`, `bytes`,
 `reason`), `seconds`.
 """
@@ -37,7 +37,7 @@ def export(
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Only messages with this tag.")] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="K", help="Only messages with this key, or unique key.")
+        str | None, typer.Option(metavar="K", help="Only messages with this key or unique key.")
     ] = None,
     begin: shared.Begin = None,
     end: shared.End = None,
@@ -46,7 +46,7 @@ def export(
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
-    """Write messages to Parquet files: all of them, or those that the filters leave."""
+    """Export messages to Parquet files, all or filtered."""
     with open_engine(engine, master, progress, reads=store, writes=out) as chosen:
         from mqlake.jobs.export.job import export as run
 

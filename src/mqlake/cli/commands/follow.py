@@ -1,27 +1,26 @@
-"""Follow a store with Spark: into a lake table, or into its own queues and index.
+"""Follow a store with Spark: write its messages to a lake table as they arrive.
 
-`--to delta`, `iceberg` and `parquet` bring each message into the table in directory `--out` exactly
-once, also when the program is killed and started again: a streaming query whose checkpoint and
-table agree. The table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to store`
-keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log grows;
-no broker may own the store meanwhile. Without `--once`, it goes on until SIGTERM or Ctrl-C, and
-then finishes the micro-batch that it is at.
+`--to delta`, `iceberg` and `parquet` write each message to the table in the directory `--out`
+exactly once, even if the program is killed and restarted: the checkpoint of the streaming query and
+the table agree. The table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to
+store` keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log
+grows; no broker may own the store meanwhile. Without `--once`, the program runs until SIGTERM or
+Ctrl-C, and then finishes the current microbatch.
 
-Damaged stretches of the log, and rows that the table refuses, go to a table of dead letters beside
-it, so that nothing stops for ever. `--check` compares the table and its dead letters with the
-log, record by record, and returns 1 if they differ; `--replay` brings dead letters into the table
-that it can take now. Both need no Spark.
+Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
+so they do not stop the query. `--check` compares the table and its dead letters with the log,
+record by record, and exits with 1 if they differ. `--replay` moves dead letters into the table if
+it now accepts them. Neither needs Spark.
 
-JSON: `store`, `output`, `format`, `checkpoint`, `batches` (micro-batches with messages),
-`messages`, `files` and `bytesWritten` (before small files were merged), `filesMerged`,
-`deadLetters` (rows added there), `seconds`; with `--check`: `output`, `records` (of the log),
-`rows` (of the table) and `refused` (among the dead letters), each with `count` and `checksum`,
-`older` (rows whose part of the log was deleted since), `damagedBytes` (of the log),
-`damagedBytesNoted` (among the dead letters), `columns` (that the checksums cover), `ok`, `seconds`;
-with `--replay`: `output`, `messages` (that the table got), `left` (dead letters that stay),
-`seconds`;
-with `--to store`: `store`, `checkpoint`, `isRebuilt` (derived files were missing, and were built
-first), `batches`, `records` (dispatched in them), `logEnd` (physical offset), `seconds`.
+JSON: `store`, `output`, `format`, `checkpoint`, `batches` (microbatches with messages), `messages`,
+`files` and `bytesWritten` (before small files were merged), `filesMerged`, `deadLetters` (rows
+added there), `seconds`; with `--check`: `output`, `records` (of the log), `rows` (of the table) and
+`refused` (among the dead letters), each with `count` and `checksum`, `older` (rows whose part of
+the log was deleted since), `damagedBytes` (of the log), `damagedBytesNoted` (among the dead
+letters), `columns` (that the checksums cover), `ok`, `seconds`; with `--replay`: `output`,
+`messages` (added to the table), `left` (remaining dead letters), `seconds`; with `--to store`:
+`store`, `checkpoint`, `isRebuilt` (derived files were missing, and were built first), `batches`,
+`records` (dispatched in them), `logEnd` (physical offset), `seconds`.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def follow(
     store: shared.Store,
     to: Annotated[
         Literal["delta", "iceberg", "parquet", "store"],
-        typer.Option("--to", help="What the messages go to.", show_default=False),
+        typer.Option("--to", help="Format of the target.", show_default=False),
     ],
     out: Annotated[
         str | None, typer.Option(metavar="TABLE", help="Directory of the table.")
@@ -61,31 +60,34 @@ def follow(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where Spark keeps how far it is; without it, _mqlake/checkpoint in the table.",
+            help="Spark's checkpoint directory; default: _mqlake/checkpoint in the table.",
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Stop when all that is there now is taken.")
+        bool, typer.Option("--once", help="Stop when all current messages are written.")
     ] = False,
     target_lag: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="How long messages wait for others, unless a whole micro-batch waits.",
+            help="How long messages wait for others, unless a full microbatch waits.",
         ),
     ] = 60.0,
     processing_time: Annotated[
-        str, typer.Option(metavar="INTERVAL", help="Least time between two looks at the log.")
+        str, typer.Option(metavar="INTERVAL", help="Minimum time between two checks of the log.")
     ] = "1 second",
     max_offsets_per_trigger: Annotated[
-        int, typer.Option(metavar="N", min=1, help="At most so many messages a micro-batch.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of messages in a microbatch.")
     ] = 500_000,
     subscribe: Annotated[
-        str | None, typer.Option(metavar="TOPICS", help="Topics, with commas between them.")
+        str | None, typer.Option(metavar="TOPICS", help="Topics, separated by commas.")
     ] = None,
     subscribe_pattern: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Topics whose whole name matches.")
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="Topics whose whole name matches this regular expression."
+        ),
     ] = None,
     starting_offsets: Annotated[
         str,
@@ -95,32 +97,33 @@ def follow(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Columns, with commas between them; topic and storeTimestamp are always there.",
+            help="Columns, separated by commas; topic and storeTimestamp are always included.",
         ),
     ] = None,
     fail_on_data_loss: Annotated[
         bool,
         typer.Option(
             "--fail-on-data-loss/--no-fail-on-data-loss",
-            help="Fail at damage, and at messages deleted unread; else they are dead letters.",
+            help="Fail at damage and at messages that were deleted unread, instead of writing"
+            " dead letters.",
         ),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Compare the table with the log, and stop.")
+        bool, typer.Option("--check", help="Compare the table with the log, then stop.")
     ] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Bring dead letters into the table, and stop.")
+        bool, typer.Option("--replay", help="Move dead letters into the table, then stop.")
     ] = False,
     target_file_size: Annotated[
         int,
-        typer.Option(metavar="BYTES", min=1, help="Least size to which small files are merged."),
+        typer.Option(metavar="BYTES", min=1, help="Minimum size of merged files."),
     ] = 128 << 20,
     compact_every: Annotated[
         int,
         typer.Option(
             metavar="BATCHES",
             min=0,
-            help="Merge small files after so many micro-batches (delta, iceberg); 0 for never.",
+            help="Merge small files after this many microbatches (delta, iceberg); 0: never.",
         ),
     ] = 10,
     keep_versions: Annotated[
@@ -128,13 +131,13 @@ def follow(
         typer.Option(
             metavar="HOURS",
             min=0,
-            help="How long old versions can be read (delta, iceberg).",
+            help="How long old versions stay readable (delta, iceberg).",
         ),
     ] = 168.0,
     expire: Annotated[
         bool,
         typer.Option(
-            "--expire/--no-expire", help="Remove older versions and their files, once an hour."
+            "--expire/--no-expire", help="Remove older versions and their files once an hour."
         ),
     ] = True,
     publish_after: Annotated[
@@ -142,13 +145,13 @@ def follow(
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="How long messages wait for others to share a file with (parquet).",
+            help="How long messages wait for others to share a file (parquet).",
         ),
     ] = 60.0,
     catalog: Annotated[
         str | None,
         typer.Option(
-            metavar="URI", help="Catalog (iceberg); without it, an SQLite file in the table."
+            metavar="URI", help="Catalog (iceberg); default: an SQLite file in the table."
         ),
     ] = None,
     catalog_name: Annotated[
@@ -158,21 +161,21 @@ def follow(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Option of PyIceberg's catalog, such as type=glue; may be given several times.",
+            help="Option of PyIceberg's catalog, such as type=glue; may be repeated.",
         ),
     ] = None,
     table: Annotated[
         str | None,
         typer.Option(
             metavar="NAMESPACE.NAME",
-            help="Name in the catalog (iceberg); without it, mqlake. and the directory's name.",
+            help="Name in the catalog (iceberg); default: mqlake. and the directory's name.",
         ),
     ] = None,
     master: shared.Master = None,
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
-    """Follow a store into a lake table, or into its own queues and index."""
+    """Write a store's messages to a lake table as they arrive."""
     if (out is None) != (to == "store"):
         raise UsageError("--out names the table; it goes with --to delta, iceberg and parquet")
     if (check or replay) and (to == "store" or (check and replay)):

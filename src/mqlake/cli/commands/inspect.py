@@ -1,22 +1,20 @@
-"""Show what a store holds and how it was left.
+"""Show a store's topics, offsets, files and shutdown state.
 
 JSON: `store`, `lastStopWasClean` (null while a broker has the store open), `owner` and
 `abortProcess` (process ids), `dialect`, `detectedBy`; `commitLog` with `minOffset`, `maxOffset`
-(where RocketMQ would go on writing), `files` (`name`, `offset`, `bytes`), `fileSize`, `endReason`
-(what stands at the end, null where it is clean), `damage` (objects with `file`, `offset`, `bytes`,
-`reason`), `beyondEnd`, the good records behind the end (`records`, `bytes`, `ranges`), and
-`cutOff`, the parts that recovery has cut off and keeps aside (`path`, `offset`, `bytes`,
-`records`);
+(where RocketMQ would continue to write), `files` (`name`, `offset`, `bytes`), `fileSize`,
+`endReason` (what is at the end, null if it is clean), `damage` (objects with `file`, `offset`,
+`bytes`, `reason`), `beyondEnd`, the good records past the end (`records`, `bytes`, `ranges`), and
+`cutOff`, the parts that recovery has cut off and kept (`path`, `offset`, `bytes`, `records`);
 `queueFileSize`; `topics`, each with `topic`, `queues` (`queueId`, `minOffset`, `maxOffset`),
 `readQueueNums`, `writeQueueNums`; `index`, a list of files with `name`, their header
 (`beginTimestamp`, `endTimestamp`, `beginPhysicalOffset`, `endPhysicalOffset`, `slotCount`,
 `indexCount`) and sizes (`hashSlots`, `maxEntries`); `checkpoint` (`physicMsgTimestamp`,
 `logicsMsgTimestamp`, `indexMsgTimestamp`, `masterFlushedOffset`, `confirmPhysicalOffset`,
-`logicsPhysicalOffset`; null where there is none); `config` (`topics`, a
-number, and `consumerGroups`, each with `group` and its `offsets` by topic and queue); `damage` of
-the derived files.
+`logicsPhysicalOffset`; null if absent); `config` (`topics`, a number, and `consumerGroups`, each
+with `group` and its `offsets` by topic and queue); `damage` of the derived files.
 
-Exit code 0 also where there is damage: `verify` is the command that judges.
+The exit code is 0 even if there is damage; use `verify` to check a store.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ EXAMPLES = (
 
 
 def inspect(store: shared.Store, json: shared.Json = False) -> int:
-    """Show what a store holds and how it was left."""
+    """Show a store's topics, offsets, files and shutdown state."""
     from mqlake.store.reader import StoreReader
 
     with StoreReader.open(store) as reader:

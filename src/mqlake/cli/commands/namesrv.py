@@ -1,9 +1,9 @@
-"""Tell RocketMQ clients where topics are: a name server, until SIGTERM or Ctrl-C.
+"""Run a name server, which gives RocketMQ clients the routes of topics, until SIGTERM or Ctrl-C.
 
-Settings come from `--config`, a file as RocketMQ's mqnamesrv has it, then from the options; names
-that mqlake does not know are warned of. `mqadmin updateNamesrvConfig` changes the file too. The KV
-configuration, in which ordered topics are, is kept where mqnamesrv keeps it. Without `--bind`
-brokers and clients of this machine only are served. Log lines go to stderr.
+Settings come from `--config`, a configuration file of RocketMQ's mqnamesrv, and then from the
+options. Unknown names cause a warning. `mqadmin updateNamesrvConfig` also changes the file. The KV
+configuration, which contains the ordered topics, is kept where mqnamesrv keeps it. Without
+`--bind`, only brokers and clients on this machine can connect. Log lines go to stderr.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ _KV_CONFIG = "~/namesrv/kvConfig.json"
 def namesrv(
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="A file of settings."),
+        typer.Option("--config", "-c", metavar="FILE", help="A configuration file of mqnamesrv."),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", min=1, max=65535, help="Port to listen on, 9876; listenPort."),
+        typer.Option(
+            "--port", min=1, max=65535, help="Port to listen on (listenPort); default: 9876."
+        ),
     ] = None,
     bind: Annotated[
         str | None,
         typer.Option(
-            "--bind", metavar="ADDRESS", help="Address to listen on, 0.0.0.0 for all; bindAddress."
+            "--bind", metavar="ADDRESS", help="Address to listen on, 0.0.0.0 for all (bindAddress)."
         ),
     ] = None,
     override: Override = None,
 ) -> int:
-    """Tell RocketMQ clients where topics are."""
+    """Run a name server: topic routes for RocketMQ clients."""
     from mqlake.namesrv.name_server import NameServer
     from mqlake.namesrv.settings import make_namesrv_settings
     from mqlake.programs.serve import serve

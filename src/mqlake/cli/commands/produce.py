@@ -1,10 +1,10 @@
-"""Send messages to a topic of any RocketMQ cluster: each line of stdin, or of a file, is one.
+"""Send each line of stdin, or of a file, as a message to a topic of any RocketMQ cluster.
 
-With `--ndjson` a line is a JSON object with `body` (or `bodyBase64`), and where wanted `tags`,
+With `--ndjson`, each line is a JSON object with `body` (or `bodyBase64`) and optionally `tags`,
 `keys`, `properties`, `shardingKey`, `priority`, `delayLevel`, `delay` (milliseconds) or `deliverAt`
-(milliseconds since 1970): what `mqlake consume --json` writes can be sent again. Messages go in
-batches. The program ends with an error at the first message that no broker acknowledges, and says
-how many lines were acknowledged before.
+(milliseconds since 1970). So the output of `mqlake consume --json` can be sent again. Messages are
+sent in batches. The command fails at the first message that no broker acknowledges, and reports how
+many lines were acknowledged before it.
 """
 
 from __future__ import annotations
@@ -38,31 +38,37 @@ def produce(
     topic: Topic,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="Lines to send; stdin without it."),
+        typer.Argument(metavar="[FILE]", help="File with the lines to send; default: stdin."),
     ] = None,
     names: Names = DEFAULT_NAMES,
     ndjson: Annotated[
-        bool, typer.Option("--ndjson", help="Each line is a JSON object, not a body.")
+        bool, typer.Option("--ndjson", help="Each line is a JSON object instead of a body.")
     ] = False,
     tags: Annotated[
-        str | None, typer.Option("--tags", metavar="TAG", help="Tag of messages without one.")
+        str | None, typer.Option("--tags", metavar="TAG", help="Tag of messages that have none.")
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="KEY", help="Key of messages without one; may be repeated."),
+        typer.Option(
+            "--key", metavar="KEY", help="Key of messages that have none; may be repeated."
+        ),
     ] = None,
     properties: Annotated[
         list[str] | None,
-        typer.Option("--property", metavar="NAME=VALUE", help="A property; may be repeated."),
+        typer.Option(
+            "--property", metavar="NAME=VALUE", help="Property of all messages; may be repeated."
+        ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", metavar="N", min=0.001, help="Messages a second at most."),
+        typer.Option(
+            "--rate", metavar="N", min=0.001, help="Maximum number of messages per second."
+        ),
     ] = None,
     progress: Progress = None,
     json: Json = False,
 ) -> int:
-    """Send lines as messages to a topic."""
+    """Send each line as a message to a topic."""
     from mqlake.client import Message
     from mqlake.client.message_json import message_from_json
 

@@ -1,18 +1,18 @@
 """Find messages by id, key, queue offset or time.
 
-Exactly one question is asked: `--id`, or `--topic` with `--key`, `--unique-key`,
-`--queue --offset`, `--queue --time`, or `--begin --end`. Messages come in the order of the commit
-log; for a time range, in the order of their store times. Where an index or queue file lacks the
-end of the log, that part of the log is read, so the answer is complete all the same.
+Give exactly one condition: `--id`, or `--topic` with `--key`, `--unique-key`, `--queue --offset`,
+`--queue --time`, or `--begin --end`. Messages are in the order of the commit log; for a time range,
+in the order of their store times. If index or queue files do not cover the end of the log, that
+part of the log is read, so the answer is complete.
 
 JSON: `messages`, a list of objects with `topic`, `queueId`, `queueOffset`, `physicalOffset`,
 `size`, `bodyCrc`, `sysFlag`, `flag`, `bornTimestamp`, `storeTimestamp`, `bornHost`, `storeHost`,
 `reconsumeTimes`, `preparedTransactionOffset`, `properties`, `body` (as stored, in base64) and
-`msgId`; and `truncated`, true where `--max` has left matches out. With `--queue --offset` also
+`msgId`; and `truncated`, true if `--max` has left out matches. With `--queue --offset` also
 `status` (RocketMQ's GetMessageStatus), `nextOffset`, `minOffset`, `maxOffset`. With
 `--queue --time` also `offset`, the queue offset that was found; `messages` has the message there.
 
-Exit code 1 where nothing matched.
+The exit code is 1 if nothing matched.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ NOTHING_MATCHED = 1
 
 def query(
     store: shared.Store,
-    topic: Annotated[str | None, typer.Option(help="Topic; needed except with --id.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Topic; required except with --id.")] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="K", help="Messages with this key, or unique key.")
+        str | None, typer.Option(metavar="K", help="Messages with this key or unique key.")
     ] = None,
     index_type: Annotated[
         Literal["K", "T"] | None,
-        typer.Option(help="What --key is: a key (K), or tags (T; RocketMQ 5.5 indexes them)."),
+        typer.Option(help="Type of --key: a key (K) or a tag (T; RocketMQ 5.5 indexes tags)."),
     ] = None,
     unique_key: Annotated[
         str | None,
@@ -60,7 +60,7 @@ def query(
             metavar="N",
             min=0,
             max=shared.LONGEST_TIME,
-            help="Messages of the queue from this queue offset on.",
+            help="Messages of the queue, starting at this queue offset.",
         ),
     ] = None,
     time: Annotated[
@@ -75,8 +75,8 @@ def query(
     boundary: Annotated[
         Literal["lower", "upper", "nearest"] | None,
         typer.Option(
-            help="First message from that time on, last one up to it, or the nearest; by default"
-            " as the store's release answers: lower, and nearest in 4.9."
+            help="First message at or after that time (lower), last one at or before it (upper),"
+            " or the nearest; default: as the store's release answers: lower, in 4.9 nearest."
         ),
     ] = None,
     begin: shared.Begin = None,
@@ -85,7 +85,7 @@ def query(
     maximum: Annotated[
         int | None,
         typer.Option(
-            "--max", metavar="N", min=1, help=f"Most messages to answer; {DEFAULT_MAX} by default."
+            "--max", metavar="N", min=1, help=f"Maximum number of messages; default: {DEFAULT_MAX}."
         ),
     ] = None,
     dialect: shared.Dialect = None,

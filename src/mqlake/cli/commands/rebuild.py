@@ -1,15 +1,15 @@
-"""Build `consumequeue/`, `index/` and `checkpoint` anew from the commit log alone.
+"""Rebuild `consumequeue/`, `index/` and `checkpoint` from the commit log.
 
-In place, the new files are built beside the old ones and take their place when all are complete; no
+In place, the new files are built beside the old ones and replace them when all are complete. No
 broker may own the store meanwhile. With `--out`, the store is only read. A rebuild that is killed
 leaves the store as it was.
 
 JSON: `store`, `output`, `settings` (`dialect`, `queueFileSize`, `hashSlots`, `maxIndex`,
 `delayLevels`), `logEnd` (physical offset), `bytesScanned`, `records` and `recordsBeyond` (good
-records behind the log's end, which get no entries), `queues` and `queuesKept` (of which the log has
-no record, so that they stay as they are), `queueEntries`, `blankEntries`, `indexFiles`,
-`indexEntries`, `refused` (records whose place in a queue is taken), `passes`, `damage` (objects
-with `file`, `offset`, `bytes`, `reason`), `seconds`.
+records past the log's end, which get no entries), `queues` and `queuesKept` (queues without a
+record in the log, which are not changed), `queueEntries`, `blankEntries`, `indexFiles`,
+`indexEntries`, `refused` (records whose queue offset another record has), `passes`, `damage`
+(objects with `file`, `offset`, `bytes`, `reason`), `seconds`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXAMPLES = (
     "mqlake rebuild /data/rocketmq/store --out /data/derived --engine local",
     "mqlake rebuild /data/rocketmq/store --dialect 5.3 --hash-slots 5000000",
 )
-FROM_FILES = "; without it, as in the existing files, else RocketMQ's default."
+FROM_FILES = "; default: as in the existing files, otherwise RocketMQ's default."
 
 
 def rebuild(
@@ -38,7 +38,7 @@ def rebuild(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Build in this new or empty directory; without it, in place.",
+            help="Build in this new or empty directory; default: in place.",
         ),
     ] = None,
     hash_slots: Annotated[
@@ -59,7 +59,7 @@ def rebuild(
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
-    """Build consumequeue/, index/ and checkpoint anew from the commit log alone."""
+    """Rebuild consumequeue/, index/ and checkpoint from the commit log."""
     with open_engine(engine, master, progress, reads=store, writes=out or store) as chosen:
         from mqlake.formats.dialect import Dialect
         from mqlake.jobs.rebuild.job import rebuild as run

@@ -1,19 +1,20 @@
 """Show what retention would remove from a store. Nothing is removed.
 
-Which files of the commit log are older than `fileReservedTime` hours, or go because the disk or the
-log is too full; which queue and index files go with them; whether a broker takes messages
-meanwhile; and which consumer groups have not read what goes. Settings come from
-`config/broker.properties` of the store, where `updateBrokerConfig` keeps them, then from
-`--config`, then from `--set`; others have RocketMQ's default.
+The plan lists the files of the commit log that are older than `fileReservedTime` hours, or that
+would be removed because the disk or the log is too full; the queue and index files that would be
+removed with them; whether a broker accepts messages meanwhile; and the consumer groups that have
+not read these messages. Settings come from `config/broker.properties` of the store, where
+`updateBrokerConfig` keeps them, then from `--config`, then from `--set`; all others have RocketMQ's
+defaults.
 
 JSON: `store`, `at` (the time that the plan is for), `isTime` (whether that is within an hour of
-`deleteWhen`), `nextTime` (when it next is), `fileReservedTime`, `deleteWhen`; of the disk
-`usedPercent`, and the percents above which expired files go at any hour (`mostUsedPercent`), all
-files may go (`cleanForciblyPercent`) and no messages are taken (`warningPercent`); `notWritable`
-(why no messages are taken, null where they are); `minOffset`, `maxOffset` and `newMinOffset` of the
-log; `files`, each with `file`, `bytes` and `reason` ("expired", "disk", "bytes", or "log" for a
-queue or index file), and their `bytes` together; `unread`, each with `group`, `topic` and
-`messages`; `warnings`.
+`deleteWhen`), `nextTime` (the next such time), `fileReservedTime`, `deleteWhen`; of the disk
+`usedPercent`, and the percentages above which expired files are removed at any hour
+(`mostUsedPercent`), all files may be removed (`cleanForciblyPercent`) and no messages are accepted
+(`warningPercent`); `notWritable` (why no messages are accepted, null if they are); `minOffset`,
+`maxOffset` and `newMinOffset` of the log; `files`, each with `file`, `bytes` and `reason`
+("expired", "disk", "bytes", or "log" for a queue or index file), and their `bytes` together;
+`unread`, each with `group`, `topic` and `messages`; `warnings`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ EXAMPLES = (
 def retention(
     store: shared.Store,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show what would go; needed, since nothing else is done.")
+        bool,
+        typer.Option(
+            "--plan",
+            help="Show what would be removed; required, because the command removes nothing.",
+        ),
     ] = False,
     config: Annotated[
         Path | None,
@@ -53,7 +58,7 @@ def retention(
     ] = None,
     override: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be given several times."),
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting; may be repeated."),
     ] = None,
     at: Annotated[
         int | None,
@@ -61,13 +66,16 @@ def retention(
             metavar="MS",
             min=0,
             max=YEAR_9999,
-            help="When, in milliseconds since 1970, instead of now.",
+            help="Plan for this time, in milliseconds since 1970, instead of now.",
         ),
     ] = None,
     disk_used: Annotated[
         int | None,
         typer.Option(
-            metavar="PERCENT", min=0, max=100, help="As if the disk were full to so many percent."
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Plan as if this percentage of the disk were in use.",
         ),
     ] = None,
     json: shared.Json = False,

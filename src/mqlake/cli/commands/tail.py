@@ -1,7 +1,7 @@
-"""Show messages of a topic as they arrive, without a group: nobody else gets fewer of them.
+"""Show the messages of a topic as they arrive, without a consumer group.
 
-Begins behind the last message, or where `--from` says. With `--json` each message is a JSON object
-on a line of its own. Ctrl-C ends it.
+Other consumers are not affected. Reading starts after the last message, or where `--from` says.
+With `--json`, each message is one JSON object on a line. Ctrl-C ends it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tail(
         bool, typer.Option("--json", help="Write each message as one JSON object on one line.")
     ] = False,
 ) -> int:
-    """Show messages of a topic as they arrive."""
+    """Show the messages of a topic as they arrive."""
     from mqlake.client import ConsumerSettings
 
     settings = ConsumerSettings(consume_from=begin_at(begin))

@@ -1,18 +1,19 @@
-"""Check every record, and every queue and index entry against the records, both ways.
+"""Check every record, and compare queue and index entries with the records.
 
-Each record's structure and checksum; for each record the entries that it should have; for each
-entry the record that it names. What a crash or RocketMQ's own deletion explains is counted and
-noted, and is not damage.
+Checks the structure and the checksum of each record, that each record has its entries, and that
+each entry has its record. Batch consume queues count as queues, and their units as queue entries.
+Differences that a crash or RocketMQ's own deletion explains are counted
+and noted, but are not damage.
 
 JSON: `store`, `ok`, `dialect`, `logEnd` (physical offset), `bytesScanned`, `records`,
-`recordsBeyond` (good records behind the log's end), `damagedBodies`, `tornRecords`
-(a good body, but not the checksum that mqlake wrote of the whole record), `queues`, `indexFiles`;
+`recordsBeyond` (good records past the log's end), `damagedBodies`, `tornRecords` (the body is good,
+but the checksum that mqlake wrote of the whole record is not), `queues`, `indexFiles`;
 `queueEntries` and `indexEntries`, each with the counts `good`, `undispatched`, `lost`, `expired`,
 `stale`, `blank`, `repeated` and with `missing`, `wrong`, `dangling`, each of which has `count` and
 `examples`; `damage`, a list of objects with `file`, `offset`, `bytes`, `reason`; `notes`;
 `seconds`.
 
-Exit code 1 where damage was found.
+The exit code is 1 if damage was found.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def verify(
     progress: shared.Progress = None,
     json: shared.Json = False,
 ) -> int:
-    """Check every record, and every queue and index entry against the records, both ways."""
+    """Check every record, and compare queue and index entries with the records."""
     with open_engine(engine, master, progress, reads=store) as chosen:
         from mqlake.formats.dialect import Dialect
         from mqlake.jobs.verify.job import verify as run

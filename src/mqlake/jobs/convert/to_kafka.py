@@ -7,8 +7,11 @@ from pathlib import Path
 
 import msgspec
 
+from mqlake.errors import FormatError
+from mqlake.formats import record
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import segment_name
+from mqlake.formats.inner_batch import is_wrapped, unwrapped
 from mqlake.formats.kafka import record_batch
 from mqlake.formats.kafka.file_name import partition_name
 from mqlake.formats.record import Record
@@ -21,7 +24,6 @@ from mqlake.jobs.source import Source, open_source
 from mqlake.kafka.write.owned_log_directory import OwnedLogDirectory
 from mqlake.kafka.write.owned_partition import OwnedPartition
 from mqlake.store.log import segments
-from mqlake.store.queues.queue_files import topic_names
 
 BATCH_BYTES = 64 << 10
 BATCH_RECORDS = 1000
@@ -107,7 +109,7 @@ def convert_queue(job: QueueJob) -> WrittenPartition:
 
 def _queues(source: Source) -> list[tuple[str, int]]:
     found = {topic for topic, _ in source.snapshot.undispatched.bounds}
-    found.update(topic_names(source.directory))
+    found.update(source.snapshot.topics_with_files)
     return [
         (topic, queue_id)
         for topic in sorted(found)
@@ -119,15 +121,26 @@ def _records(source: Source, job: QueueJob, damage: list[Damage]) -> Iterator[Pl
     view = source.snapshot.view(job.topic, job.queue_id)
     following = 0
     for offset, entry in view.entries(view.min_offset):
-        record = view.record(offset, entry)
-        if record is None:
+        found = view.record(offset, entry)
+        if found is None:
             damage.append(_damage(source, offset, entry.physical_offset, entry.size))
             continue
-        placed = to_kafka(_message(record), offset)
-        # Offsets of an earlier conversion count where they go up.
-        placed = placed._replace(offset=max(placed.offset, following))
-        following = placed.offset + 1
-        yield placed
+        for number, part in enumerate(_parts(found)):
+            placed = to_kafka(_message(part), offset + number)
+            # Offsets of an earlier conversion count where they go up.
+            placed = placed._replace(offset=max(placed.offset, following))
+            following = placed.offset + 1
+            yield placed
+
+
+def _parts(found: Record) -> list[Record]:
+    """Return the messages of an inner batch; one that cannot be taken apart is a message."""
+    if not is_wrapped(found.sys_flag):
+        return [found]
+    try:
+        return [record.decode(data) for data in unwrapped(found)]
+    except FormatError:
+        return [found]
 
 
 def _message(record: Record) -> Message:

@@ -12,6 +12,9 @@ from mqlake.dispatch.queue_entries import group
 from mqlake.dispatch.queue_table import QueueTable
 from mqlake.formats.consume_queue import ENTRY_SIZE
 from mqlake.formats.file_name import check_topic_name
+from mqlake.storage.protocol import Directory
+from mqlake.store.queues.queue_files import queue_ids, topic_names
+from mqlake.store.queues.queue_kind import QueueKind
 
 
 class Queue(NamedTuple):
@@ -28,6 +31,13 @@ class Queue(NamedTuple):
             FormatError: the topic's name is not safe as part of a path.
         """
         return f"consumequeue/{check_topic_name(self.topic)}/{self.queue_id}"
+
+
+def queues_of(directory: Directory, kind: QueueKind) -> Iterator[Queue]:
+    """Yield the queues of a kind that have files."""
+    for topic in topic_names(directory, kind):
+        for queue_id in queue_ids(directory, topic, kind):
+            yield Queue(topic, queue_id)
 
 
 class Run(NamedTuple):

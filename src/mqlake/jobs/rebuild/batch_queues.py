@@ -17,25 +17,16 @@ from mqlake.dispatch.batch import Batch
 from mqlake.formats import batch_consume_queue
 from mqlake.formats.batch_consume_queue import DEFAULT_FILE_SIZE, UNIT_SIZE, BatchQueueUnit
 from mqlake.formats.file_name import check_topic_name, parse_segment_name, segment_name
+from mqlake.jobs.queues.batch_units import units_of
 from mqlake.jobs.queues.carry_over import link
+from mqlake.jobs.queues.runs import Queue, queues_of
 from mqlake.jobs.source import Source
 from mqlake.storage.read_file import read_file
-from mqlake.store.dispatch.batch_units import batch_unit
 from mqlake.store.queues.owned_queue import MOST_BLANKS
-from mqlake.store.queues.queue_files import queue_ids, topic_names
 from mqlake.store.queues.queue_kind import BATCH
 
 _MOST_HELD = 8 << 20
 _LARGEST_FILE = 1 << 31
-_COLUMNS = [
-    "physical_offset",
-    "size",
-    "tags_code",
-    "store_timestamp",
-    "queue_offset",
-    "properties_at",
-    "properties_length",
-]
 
 
 class UnitPiece(msgspec.Struct, frozen=True):
@@ -63,18 +54,10 @@ class UnitWriter:
 
     def take(self, batch: Batch) -> None:
         """Take the records of batch consume queues out of a batch that was scanned."""
-        if not self._topics:
-            return
-        for number in range(len(batch.table)):
-            name, queue_id = batch.table[number]
-            if (topic := name.decode()) in self._topics:
-                rows = batch.records[batch.records["queue"] == number][_COLUMNS].tolist()
-                held = self._held.setdefault((topic, queue_id), bytearray())
-                for offset, size, code, time, queue_offset, at, length in rows:
-                    properties = batch.buffer[at : at + length].tobytes()
-                    unit = batch_unit((offset, size, code), time, queue_offset, properties)
-                    held += batch_consume_queue.encode(unit)
-                self._held_bytes += len(rows) * UNIT_SIZE
+        for queue, units in units_of(batch, self._topics):
+            encoded = b"".join(map(batch_consume_queue.encode, units))
+            self._held.setdefault(queue, bytearray()).extend(encoded)
+            self._held_bytes += len(encoded)
         if self._held_bytes > _MOST_HELD:
             self._flush()
 
@@ -119,21 +102,17 @@ def rebuild_batch_queues(
         pieces: the units, in the order of the log.
         in_place: keep the queues whose records are all gone, as their files say where they go on.
     """
-    by_queue: dict[tuple[str, int], list[UnitPiece]] = {}
+    by_queue: dict[Queue, list[UnitPiece]] = {}
     for piece in pieces:
-        by_queue.setdefault((piece.topic, piece.queue_id), []).append(piece)
-    old = {
-        (topic, queue_id): _OldFiles(source, topic, queue_id)
-        for topic in topic_names(source.directory, BATCH)
-        for queue_id in queue_ids(source.directory, topic, BATCH)
-    }
+        by_queue.setdefault(Queue(piece.topic, piece.queue_id), []).append(piece)
+    old = {queue: _OldFiles(source, *queue) for queue in queues_of(source.directory, BATCH)}
     sizes = (size for files in old.values() if (size := files.size))
     size = BATCH.file_size(next(sizes, DEFAULT_FILE_SIZE))
     units = refused = kept = 0
-    for (topic, queue_id), parts in sorted(by_queue.items()):
-        files = _Files(new / _path(topic, queue_id), size)
+    for queue, parts in sorted(by_queue.items()):
+        files = _Files(new / _path(*queue), size)
         with files:
-            refused += files.write_all(_units(parts), old.get((topic, queue_id)))
+            refused += files.write_all(_units(parts), old.get(queue))
         units += files.units
     if in_place:
         kept = sum(old[queue].keep(new) for queue in sorted(old.keys() - by_queue.keys()))

@@ -6,8 +6,7 @@ entries that no record asked for are looked for afterwards.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,10 +19,11 @@ from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.jobs.engine import Engine
 from mqlake.jobs.queues.carry_over import LIGHT_PREFIX
 from mqlake.jobs.queues.intervals import Interval, Intervals
-from mqlake.jobs.queues.runs import Queue
+from mqlake.jobs.queues.runs import Queue, queues_of
 from mqlake.jobs.source import Source, open_source
 from mqlake.jobs.splits.log_end import damage, log_end
 from mqlake.jobs.splits.splits import Job, clip, jobs_of, join_gaps, plan, run_until_met, spans
+from mqlake.jobs.verify.batch_units import check_unit_files
 from mqlake.jobs.verify.findings import EntryFindings, merged
 from mqlake.jobs.verify.index import (
     IndexPlan,
@@ -36,7 +36,7 @@ from mqlake.jobs.verify.queues import QueueFilesJob, check_queue_files
 from mqlake.jobs.verify.settled import Settled, plan_live_index, settle
 from mqlake.jobs.verify.splits import VerifyJob, VerifyPart, verify_splits
 from mqlake.store.log.segments import CommitLog
-from mqlake.store.queues.queue_files import queue_ids, topic_names
+from mqlake.store.queues.queue_kind import BATCH, SIMPLE, QueueKind
 
 
 class VerifyReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -183,27 +183,34 @@ class _Verification:
     def _check_queue_files(
         self, parts: Sequence[VerifyPart], gaps: Sequence[Gap]
     ) -> tuple[int, EntryFindings]:
-        stated: dict[Queue, list[Interval]] = defaultdict(list)
-        for topic in topic_names(self._source.directory):
-            if topic.startswith(LIGHT_PREFIX):
-                continue
-            for queue_id in queue_ids(self._source.directory, topic):
-                stated[Queue(topic, queue_id)] = []
-        for part in parts:
-            for queue, offsets in part.stated.items():
-                stated[queue] += offsets
-        queues = [(queue, sorted(offsets)) for queue, offsets in sorted(stated.items())]
+        """Return how many queues of either kind there are, and their entries without a record."""
+        damaged = _without_record(self._log, gaps)
+        simple = _stated(self._queues(SIMPLE), (part.stated for part in parts))
+        batches = _stated(self._queues(BATCH), (part.stated_in_batches for part in parts))
+        queues = self._queue_jobs(simple, damaged)
+        found = self._engine.run(check_queue_files, queues, "consume queues")
+        if batches:
+            units = self._queue_jobs(batches, damaged)
+            found += self._engine.run(check_unit_files, units, "batch consume queues")
+        return len(simple) + len(batches), merged(found)
+
+    def _queues(self, kind: QueueKind) -> Iterator[Queue]:
+        """Yield the queues that have files, light ones left out."""
+        return (
+            queue
+            for queue in queues_of(self._source.directory, kind)
+            if not queue.topic.startswith(LIGHT_PREFIX)
+        )
+
+    def _queue_jobs(
+        self, queues: Sequence[tuple[Queue, list[Interval]]], damaged: list[Interval]
+    ) -> list[QueueFilesJob]:
         share = -(-len(queues) // self._engine.parallelism) or 1
-        jobs = [
-            QueueFilesJob(
-                self._source.path,
-                (self._log.min_offset, self._end),
-                _without_record(self._log, gaps),
-                queues[first : first + share],
-            )
+        log = self._log.min_offset, self._end
+        return [
+            QueueFilesJob(self._source.path, log, damaged, list(queues[first : first + share]))
             for first in range(0, len(queues), share)
         ]
-        return len(queues), merged(self._engine.run(check_queue_files, jobs, "consume queues"))
 
     def _check_index_rest(self, parts: Sequence[VerifyPart]) -> EntryFindings:
         scanned = (scanned for part in parts for scanned in part.scanned)
@@ -213,6 +220,17 @@ class _Verification:
             for each in self._index
         ]
         return merged(self._engine.run(check_index_rest, jobs, "index entries"))
+
+
+def _stated(
+    queues: Iterable[Queue], parts: Iterable[Mapping[Queue, list[Interval]]]
+) -> list[tuple[Queue, list[Interval]]]:
+    """Return the queue offsets that records state, those of queues with nothing but files, too."""
+    stated: dict[Queue, list[Interval]] = {queue: [] for queue in queues}
+    for part in parts:
+        for queue, offsets in part.items():
+            stated.setdefault(queue, []).extend(offsets)
+    return [(queue, sorted(offsets)) for queue, offsets in sorted(stated.items())]
 
 
 def _records(parts: Sequence[VerifyPart]) -> int:

@@ -13,9 +13,13 @@ from typing import NamedTuple, TypeVar
 
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import parse_segment_name
+from mqlake.jobs.queues.runs import queues_of
 from mqlake.jobs.source import Source
+from mqlake.jobs.verify.batch_units import newest_unit
 from mqlake.jobs.verify.index import IndexFileJob, plan_index
 from mqlake.store.log.segments import open_log
+from mqlake.store.queues.queue_files import topic_names
+from mqlake.store.queues.queue_kind import BATCH
 from mqlake.store.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -47,20 +51,25 @@ def settle(source: Source) -> Settled:
     The newest entry of all queues may be of a dispatch that is going on. That is over when there is
     an entry of a record which was appended later, or, if nothing is sent, after a second.
     """
-    snapshot = source.snapshot
-    has_entries = bool(snapshot.topics_with_files)
-    dispatched = snapshot.walk_start if has_entries else source.log.min_offset
-    end = snapshot.end.offset
+    dispatched, end = _newest(source, source.snapshot), source.snapshot.end.offset
 
     def newest() -> int:
         log = open_log(source.directory)
         try:
-            return Snapshot(source.directory, log, snapshot.detected.dialect).walk_start
+            dialect = source.snapshot.detected.dialect
+            return _newest(source, Snapshot(source.directory, log, dialect))
         finally:
             log.close()
 
     _look_until(lambda at: at >= end, newest)
     return Settled(end, min(dispatched, end))
+
+
+def _newest(source: Source, snapshot: Snapshot) -> int:
+    """Return the physical offset of the newest record with an entry, in queues of either kind."""
+    simple = snapshot.walk_start if topic_names(source.directory) else snapshot.log.min_offset
+    batches = queues_of(source.directory, BATCH)
+    return max(simple, newest_unit(source.directory, snapshot.log, batches))
 
 
 def plan_live_index(source: Source) -> tuple[list[IndexFileJob], list[Damage]]:

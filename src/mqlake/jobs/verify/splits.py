@@ -11,10 +11,12 @@ from mqlake.dispatch.batch import Batch
 from mqlake.formats.checkpoint import Checksummed
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault
+from mqlake.jobs.queues.batch_units import units_of
 from mqlake.jobs.queues.intervals import Interval
 from mqlake.jobs.queues.runs import Queue, QueueNames, runs
 from mqlake.jobs.splits.splits import Scanned, Split, scan_of
-from mqlake.jobs.verify.findings import EntryFindings
+from mqlake.jobs.verify.batch_units import UnitCheck
+from mqlake.jobs.verify.findings import EntryFindings, merged
 from mqlake.jobs.verify.index import IndexPlan, KeyCheck
 from mqlake.jobs.verify.queues import RunCheck
 from mqlake.storage.local import LocalDirectory
@@ -27,7 +29,7 @@ class VerifyJob(msgspec.Struct, frozen=True):
 
     Attributes:
         store: path of the store directory.
-        batch_topics: topics whose queues are of another kind, and not looked at.
+        batch_topics: those with batch consume queues.
         index: the index files, oldest first.
         undispatched_from: physical offset from which on the broker may not have dispatched.
         checksummed: where every record has a checksum of all its bytes, None if nowhere.
@@ -48,12 +50,14 @@ class VerifyJob(msgspec.Struct, frozen=True):
 class VerifyPart(msgspec.Struct, frozen=True):
     """What one task saw; `stated` are the queue offsets that its records state.
 
+    `stated_in_batches` are those of batch consume queues.
     `torn` are the records (physical offset, bytes) whose checksum is not that of their bytes though
     lengths and body are good.
     """
 
     scanned: list[Scanned]
     stated: dict[Queue, list[Interval]]
+    stated_in_batches: dict[Queue, list[Interval]]
     queue_entries: EntryFindings
     index_entries: EntryFindings
     records: int
@@ -67,6 +71,7 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
     store = LocalDirectory(job.store)
     log = open_log(store)
     queues = RunCheck(store, log, job.undispatched_from, is_writing=job.is_live)
+    units = UnitCheck(store, log, job.undispatched_from, is_writing=job.is_live)
     keys = KeyCheck(store, log, job.index, job.undispatched_from)
     rule = job.checksummed and ChecksumRule(job.checksummed)
     scanned: list[Scanned] = []
@@ -82,6 +87,8 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
             for batch in scan:
                 for run in runs(batch, names):
                     queues.check(run)
+                for queue, expected in units_of(batch, job.batch_topics):
+                    units.check(queue, expected)
                 keys.check(batch, compared or scan.start, scan.stop, scan.gaps)
                 compared = scan.stop
                 bad = int(np.count_nonzero(batch.records["fault"] == Fault.CRC))
@@ -89,9 +96,18 @@ def verify_splits(job: VerifyJob) -> VerifyPart:
                 torn += _torn(rule, batch) if rule else ()
                 last = int(batch.records["physical_offset"][-1])
             keys.check(None, compared or scan.start, scan.stop, scan.gaps)
+    units.close()
     log.close()
     return VerifyPart(
-        scanned, queues.stated(), queues.findings, keys.findings, records, damaged, last, torn
+        scanned,
+        queues.stated(),
+        units.stated(),
+        merged((queues.findings, units.findings)),
+        keys.findings,
+        records,
+        damaged,
+        last,
+        torn,
     )
 
 

@@ -19,7 +19,6 @@ from mqlake.spark.reading.queue_json import EARLIEST, LATEST, Numbers
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.store.log.scan import Queue
-from mqlake.store.queues.queue_files import topic_names
 from mqlake.store.queues.time_search import Boundary, offset_by_time
 
 
@@ -118,7 +117,7 @@ def _subscribed(store: OpenStore, options: ReadOptions) -> list[Queue]:
     if options.queues is not None:
         return list(options.queues)
     subscribed = subscription(options)
-    topics = set(topic_names(store.directory))
+    topics = set(store.snapshot.topics_with_files)
     topics.update(topic for topic, _ in store.snapshot.undispatched.bounds)
     return [
         (topic, queue_id)

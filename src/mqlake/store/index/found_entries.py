@@ -72,8 +72,14 @@ class FoundEntries:
     def first_from(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
         """Return the first queue offset from one on that has an entry, and the entry."""
         at = bisect_left(self._queue_offsets, queue_offset)
-        if at == len(self):
-            return None
+        return None if at == len(self) else self._entry(at)
+
+    def last_before(self, queue_offset: int) -> tuple[int, QueueEntry] | None:
+        """Return the last queue offset before one that has an entry, and the entry."""
+        at = bisect_left(self._queue_offsets, queue_offset)
+        return self._entry(at - 1) if at else None
+
+    def _entry(self, at: int) -> tuple[int, QueueEntry]:
         entry = QueueEntry(self._physical_offsets[at], self._sizes[at], self._tags_codes[at])
         return self._queue_offsets[at], entry
 

@@ -14,6 +14,8 @@ from mqlake.store.results import GetResult, Status
 def get(view: QueueView, offset: int, limit: int, tags: TagFilter) -> GetResult:
     """Return up to `limit` messages with queue offsets from `offset` on.
 
+    An inner batch counts as one message; the one that has `offset` is the first.
+
     Statuses and next offset are RocketMQ's. It also ends an answer at a file's end, at 32 messages
     or 256 KiB, and after 800 entries that no tag matched; this one does not.
     """
@@ -28,7 +30,7 @@ def get(view: QueueView, offset: int, limit: int, tags: TagFilter) -> GetResult:
         return GetResult(Status.OFFSET_OVERFLOW_BADLY, high, low, high, [])
     records: list[Record] = []
     status, following = Status.NO_MATCHED_MESSAGE, high
-    for at, entry in view.entries(offset):
+    for at, entry in view.entries(view.batch(offset)[0]):
         if len(records) == limit:
             following = at
             break

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from mqlake.formats.batch_consume_queue import inner_batch
 from mqlake.formats.consume_queue import QueueEntry
 from mqlake.formats.record import Record
 from mqlake.store.index.found_entries import FoundEntries, scan_entries
@@ -49,6 +50,7 @@ class QueueView:
     Args:
         end_of_files: queue offset behind the last entry of the files that can be believed.
         behind: entries found by scanning, which take over there.
+        has_batches: it is a batch consume queue, so that a record may have several queue offsets.
     """
 
     def __init__(
@@ -60,11 +62,13 @@ class QueueView:
         files: QueueFiles,
         end_of_files: int,
         behind: FoundEntries,
+        *,
+        has_batches: bool = False,
     ) -> None:
         self.topic, self.queue_id = topic, queue_id
         self._log, self._log_end = log, log_end
         self._files, self._behind = files, behind
-        self._end_of_files = end_of_files
+        self._end_of_files, self._has_batches = end_of_files, has_batches
         self._first_in_files = min(files.first_at_or_after(log.min_offset), self._end_of_files)
         self._scanned: list[_Scanned] = []
         self.min_offset, self.max_offset = self._bounds()
@@ -75,7 +79,7 @@ class QueueView:
         following = self._behind.first_from(high)
         if following is None:
             return low, high
-        return (following[0] if low == high else low), self._behind.max_offset
+        return (following[0] if low == high else low), self.batch(self._behind.max_offset)[1]
 
     def _find_before(self) -> None:
         """Look for what was lost before the first entry of the files.
@@ -93,6 +97,19 @@ class QueueView:
             if len(found) and found.min_offset < first:
                 self._scanned.append(_Scanned(found.min_offset, first, found))
                 self.min_offset = min(self.min_offset, found.min_offset)
+
+    def batch(self, queue_offset: int) -> tuple[int, int]:
+        """Return the queue offsets [first, end) of the batch that begins before an offset.
+
+        Without one that reaches the offset: the offset itself, twice.
+        """
+        found = self._behind.last_before(queue_offset) if self._has_batches else None
+        record = found and self.record(*found)
+        if found is None or record is None:
+            return queue_offset, queue_offset
+        first, count = inner_batch(record.properties, found[0])
+        is_reached = first + count > queue_offset
+        return (first, first + count) if is_reached else (queue_offset, queue_offset)
 
     def entries(self, start: int) -> Iterator[tuple[int, QueueEntry]]:
         """Yield queue offset and entry from an offset on, ascending.

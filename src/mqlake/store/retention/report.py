@@ -11,14 +11,17 @@ from datetime import tzinfo
 import msgspec
 
 from mqlake.errors import FormatError
+from mqlake.formats import batch_consume_queue
+from mqlake.formats.batch_consume_queue import UNIT_SIZE
 from mqlake.formats.config import ConsumerOffsets
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
-from mqlake.formats.file_name import check_topic_name
+from mqlake.formats.file_name import check_topic_name, parse_segment_name
 from mqlake.storage.protocol import DiskUsage, OwnedDirectory
 from mqlake.store.config.config_files import read_config
 from mqlake.store.index.index_files import IndexFiles
 from mqlake.store.log.segments import open_log
 from mqlake.store.queues.queue_files import DIRECTORY, QueueFiles, queue_ids, topic_names
+from mqlake.store.queues.queue_kind import BATCH
 from mqlake.store.reader import StoreReader
 from mqlake.store.retention import plan as retention_plan
 from mqlake.store.retention.plan import (
@@ -133,21 +136,43 @@ def _log_files(directory: OwnedDirectory) -> Iterator[LogFile]:
 def _derived(directory: OwnedDirectory, min_offset: int) -> Iterator[Removal]:
     for topic in topic_names(directory):
         for queue_id in queue_ids(directory, topic):
-            queue = QueueFiles(directory, topic, queue_id)
-            files: list[DerivedFile] = []
-            for file in queue.files:
-                last = queue.entry(file.end - 1)
-                # Without a last entry nothing says that the file is done with.
-                offset = last.physical_offset if last else min_offset
-                files.append(
-                    DerivedFile(f"{DIRECTORY}/{topic}/{queue_id}/{file.name}", file.size, offset)
-                )
+            yield from plan_derived(
+                list(_queue(directory, topic, queue_id, min_offset)), min_offset
+            )
+    for topic in topic_names(directory, BATCH):
+        for queue_id in queue_ids(directory, topic, BATCH):
+            path = f"{BATCH.directory}/{topic}/{queue_id}"
+            files = list(_batch_queue(directory, path, min_offset))
             yield from plan_derived(files, min_offset)
     index = [
         DerivedFile(file.path, len(file.view), file.header.end_physical_offset)
         for file in IndexFiles.open(directory).files
     ]
     yield from plan_derived(index, min_offset)
+
+
+def _queue(
+    directory: OwnedDirectory, topic: str, queue_id: int, min_offset: int
+) -> Iterator[DerivedFile]:
+    queue = QueueFiles(directory, topic, queue_id)
+    for file in queue.files:
+        last = queue.entry(file.end - 1)
+        # Without a last entry nothing says that the file is done with.
+        offset = last.physical_offset if last else min_offset
+        yield DerivedFile(f"{DIRECTORY}/{topic}/{queue_id}/{file.name}", file.size, offset)
+
+
+def _batch_queue(directory: OwnedDirectory, path: str, min_offset: int) -> Iterator[DerivedFile]:
+    for name in directory.names(path):
+        if parse_segment_name(name) is None:
+            continue
+        file = directory.open(f"{path}/{name}")
+        data = file.read(max(0, file.size - UNIT_SIZE), UNIT_SIZE)
+        last = batch_consume_queue.decode(data) if len(data) == UNIT_SIZE else None
+        is_done = last is not None and batch_consume_queue.is_written(last)
+        offset = last.physical_offset if last and is_done else min_offset
+        yield DerivedFile(f"{path}/{name}", file.size, offset)
+        file.close()
 
 
 def _unread(directory: OwnedDirectory, start: int, end: int) -> Iterator[UnreadReport]:

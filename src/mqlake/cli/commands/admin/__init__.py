@@ -1,6 +1,6 @@
-"""Look after brokers and name servers: the everyday commands of RocketMQ's mqadmin."""
+"""Manage brokers and name servers with the everyday commands of RocketMQ's mqadmin."""
 
-SUMMARY = """Look after brokers and name servers, with mqadmin's commands and options.
+SUMMARY = """Manage brokers and name servers with mqadmin's commands and options.
 
 \b
 Examples:

@@ -30,7 +30,7 @@ Names = Annotated[
         "--namesrvAddr",
         envvar="NAMESRV_ADDR",
         metavar="ADDRESS",
-        help="Name servers, with `;` between them.",
+        help="Name servers, separated by `;`.",
     ),
 ]
 DEFAULT_NAMES = "127.0.0.1:9876"
@@ -53,7 +53,7 @@ SomeBroker = Annotated[
     str | None,
     typer.Option("-b", "--brokerAddr", metavar="BROKER", help="One broker, by address or name."),
 ]
-Queue = Annotated[int, typer.Option("-i", "--queueId", min=0, metavar="N", help="Id of the queue.")]
+Queue = Annotated[int, typer.Option("-i", "--queueId", min=0, metavar="N", help="Queue id.")]
 
 
 def run(names: str, function: Callable[[Admin], Awaitable[T]]) -> T:

@@ -12,7 +12,7 @@ from mqlake.cli.commands.admin.arguments import DEFAULT_NAMES, run
 
 
 def cluster_list(names: given.Names = DEFAULT_NAMES, json: shared.Json = False) -> int:
-    """Show all brokers."""
+    """List the brokers of all clusters."""
     from mqlake.admin import brokers
 
     return given.show_rows("brokers", run(names, brokers.clusters), json)
@@ -21,7 +21,7 @@ def cluster_list(names: given.Names = DEFAULT_NAMES, json: shared.Json = False) 
 def broker_status(
     broker: given.Broker, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show what a broker says of itself."""
+    """Show a broker's runtime status."""
     from mqlake.admin import brokers
 
     return given.show_facts(run(names, lambda admin: brokers.status_of(admin, broker)), json)
@@ -37,14 +37,14 @@ def get_broker_config(
 
 
 def update_broker_config(
-    key: Annotated[str, typer.Option("-k", "--key", metavar="NAME", help="Name of a setting.")],
+    key: Annotated[str, typer.Option("-k", "--key", metavar="NAME", help="Name of the setting.")],
     value: Annotated[str, typer.Option("-v", "--value", metavar="VALUE", help="Its new value.")],
     cluster: given.Cluster = None,
     broker: given.SomeBroker = None,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Change a setting of a running broker, and keep the change."""
+    """Change a setting of a running broker, and save it."""
     from mqlake.admin import brokers
 
     given.one_place(cluster, broker)
@@ -55,7 +55,7 @@ def update_broker_config(
 def broker_consume_stats(
     broker: given.Broker, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show where all groups stand in all queues of a broker."""
+    """Show the offsets and the lag of all groups on a broker."""
     from mqlake.admin import brokers
 
     found = run(names, lambda admin: brokers.consume_stats(admin, broker))
@@ -65,7 +65,7 @@ def broker_consume_stats(
 def ha_status(
     broker: given.Broker, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show how far a master's slaves are, or a slave."""
+    """Show a broker's replication status: its log and its slaves."""
     import msgspec
 
     from mqlake.admin import brokers
@@ -90,7 +90,7 @@ def clean_expired_cq(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove files of queues that point before the log's start."""
+    """Remove queue files whose messages are no longer in the log."""
     from mqlake.admin import brokers
 
     changed = run(names, lambda admin: brokers.clean_queues(admin, cluster, broker))
@@ -103,7 +103,7 @@ def clean_unused_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove queues whose topics are gone."""
+    """Remove the queue files of deleted topics."""
     from mqlake.admin import brokers
 
     changed = run(names, lambda admin: brokers.clean_topics(admin, cluster, broker))
@@ -116,7 +116,7 @@ def delete_expired_commit_log(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove expired files of the commit log, whatever the hour."""
+    """Remove expired commit-log files now, regardless of deleteWhen."""
     from mqlake.admin import brokers
 
     changed = run(names, lambda admin: brokers.delete_expired(admin, cluster, broker))
@@ -126,14 +126,14 @@ def delete_expired_commit_log(
 def switch_timer_engine(
     engine: Annotated[
         str,
-        typer.Option("-e", "--engineType", metavar="F|R", help="F for files, R for RocksDB."),
+        typer.Option("-e", "--engineType", metavar="F|R", help="F: files; R: RocksDB."),
     ],
     cluster: given.Cluster = None,
     broker: given.SomeBroker = None,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Switch the engine of messages that have a delivery time."""
+    """Switch the storage engine of timer messages."""
     from mqlake.admin import brokers
 
     given.one_place(cluster, broker)
@@ -148,7 +148,7 @@ def rocksdb_config_to_json(
             "-t",
             "--configType",
             metavar="KINDS",
-            help="Such as topics;subscriptionGroups;consumerOffsets.",
+            help="Tables: topics;subscriptionGroups;consumerOffsets.",
         ),
     ],
     cluster: given.Cluster = None,
@@ -156,7 +156,7 @@ def rocksdb_config_to_json(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Have brokers export tables that they keep in RocksDB as JSON files."""
+    """Export brokers' RocksDB tables to JSON files."""
     from mqlake.admin import brokers
 
     given.one_place(cluster, broker)

@@ -15,13 +15,13 @@ from mqlake.cli.output import write_json
 def consumer_progress(
     group: Annotated[
         str | None,
-        typer.Option("-g", "--groupName", metavar="GROUP", help="Only this one, queue by queue."),
+        typer.Option("-g", "--groupName", metavar="GROUP", help="Only this group, by queue."),
     ] = None,
     topic: given.SomeTopic = None,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show how far groups are: all of them, or one in each of its queues."""
+    """Show the lag of all groups or, by queue, of one group."""
     from mqlake.admin import groups
 
     if group is None:
@@ -33,7 +33,7 @@ def consumer_progress(
 def consumer_connection(
     group: given.Group, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show the consumers of a group and what they subscribe to."""
+    """Show a group's consumers and subscriptions."""
     from mqlake.admin import groups
 
     found = run(names, lambda admin: groups.connections(admin, group))
@@ -59,7 +59,7 @@ def producer_connection(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show the producers of a group that sends to a topic."""
+    """Show the producers of a group for a topic."""
     from mqlake.admin import groups
 
     found = run(names, lambda admin: groups.producer_connections(admin, group, topic))
@@ -69,7 +69,7 @@ def producer_connection(
 def producer(
     broker: given.Broker, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show all producers that are connected to a broker."""
+    """List all producers that are connected to a broker."""
     from mqlake.admin import groups
 
     found = run(names, lambda admin: groups.producers(admin, broker))
@@ -81,24 +81,31 @@ def update_sub_group(
     cluster: given.Cluster = None,
     broker: given.SomeBroker = None,
     enable: Annotated[
-        bool, typer.Option("-s/-S", "--consumeEnable/--consumeDisable", help="May it consume?")
+        bool,
+        typer.Option(
+            "-s/-S", "--consumeEnable/--consumeDisable", help="Allow or forbid consumption."
+        ),
     ] = True,
     retry_times: Annotated[
-        int, typer.Option("-r", "--retryMaxTimes", min=-1, help="Times that a message comes again.")
+        int, typer.Option("-r", "--retryMaxTimes", min=-1, help="Maximum number of redeliveries.")
     ] = 16,
     retry_queues: Annotated[
-        int, typer.Option("-q", "--retryQueueNums", min=0, help="Queues of its retry topic.")
+        int,
+        typer.Option("-q", "--retryQueueNums", min=0, help="Number of queues of the retry topic."),
     ] = 1,
     orderly: Annotated[
-        bool, typer.Option("-o", "--consumeMessageOrderly", help="It consumes in order.")
+        bool, typer.Option("-o", "--consumeMessageOrderly", help="Consume in order.")
     ] = False,
     attributes: Annotated[
-        str, typer.Option("--attributes", metavar="TEXT", help="Such as +priority.factor=80.")
+        str,
+        typer.Option(
+            "--attributes", metavar="TEXT", help="Attributes, such as +priority.factor=80."
+        ),
     ] = "",
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Make or change a consumer group."""
+    """Create or update a consumer group."""
     from mqlake.admin import groups
     from mqlake.formats.config.subscription_group import SubscriptionGroup
     from mqlake.protocol.attributes import parse_changes
@@ -121,12 +128,12 @@ def delete_sub_group(
     cluster: given.Cluster = None,
     broker: given.SomeBroker = None,
     offsets: Annotated[
-        bool, typer.Option("-r", "--removeOffset", help="Forget where it stands, too.")
+        bool, typer.Option("-r", "--removeOffset", help="Also delete the group's offsets.")
     ] = False,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove a consumer group."""
+    """Delete a consumer group."""
     from mqlake.admin import groups
 
     given.one_place(cluster, broker)

@@ -10,9 +10,9 @@ from mqlake.cli import options as shared
 from mqlake.cli.commands.admin import arguments as given
 from mqlake.cli.commands.admin.arguments import DEFAULT_NAMES, run
 
-MessageId = Annotated[str, typer.Option("-i", "--msgId", metavar="ID", help="Id of the message.")]
+MessageId = Annotated[str, typer.Option("-i", "--msgId", metavar="ID", help="Message id.")]
 Count = Annotated[
-    int, typer.Option("-c", "--maxNum", min=1, metavar="N", help="Most messages to show.")
+    int, typer.Option("-c", "--maxNum", min=1, metavar="N", help="Maximum number of messages.")
 ]
 BrokerName = Annotated[
     str, typer.Option("-b", "--brokerName", metavar="BROKER", help="A broker, by name or address.")
@@ -25,7 +25,7 @@ def query_msg_by_id(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show a message: by its offset id, or, with -t, by the id that its producer made."""
+    """Show a message by its offset id or, with -t, by its unique key."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.by_any_id(admin, topic, message_id))
@@ -38,7 +38,7 @@ def query_msg_by_unique_key(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show a message by the id that its producer made."""
+    """Show a message by its unique key."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.by_unique_key(admin, topic, message_id))
@@ -49,7 +49,7 @@ def query_msg_by_key(
     topic: given.Topic,
     key: Annotated[str, typer.Option("-k", "--msgKey", metavar="KEY", help="A key or a tag.")],
     key_type: Annotated[
-        str, typer.Option("-p", "--keyType", metavar="K|T", help="T where it is a tag.")
+        str, typer.Option("-p", "--keyType", metavar="K|T", help="K: a key; T: a tag.")
     ] = "K",
     begin: Annotated[
         int, typer.Option("--beginTimestamp", metavar="MS", help="Earliest store time.")
@@ -61,7 +61,7 @@ def query_msg_by_key(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show the messages of a topic that have a key."""
+    """Show a topic's messages that have a key."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.by_key(admin, topic, key, most, begin, end, key_type))
@@ -78,7 +78,7 @@ def query_msg_by_offset(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show the message at an offset of a queue."""
+    """Show the message at a queue offset."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.by_offset(admin, topic, broker, queue, offset))
@@ -102,7 +102,7 @@ def print_msg(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show the messages of a topic, oldest first in each queue."""
+    """Show a topic's messages, oldest first in each queue."""
     from mqlake.admin import messages
 
     first = None if begin is None else given.milliseconds(begin)
@@ -114,21 +114,28 @@ def print_msg(
 def consume_message(
     topic: given.Topic,
     broker: Annotated[
-        str | None, typer.Option("-b", "--brokerName", metavar="BROKER", help="Only of this one.")
+        str | None, typer.Option("-b", "--brokerName", metavar="BROKER", help="Only this broker.")
     ] = None,
     queue: Annotated[
-        int | None, typer.Option("-i", "--queueId", min=0, metavar="N", help="Only of this queue.")
+        int | None, typer.Option("-i", "--queueId", min=0, metavar="N", help="Only this queue.")
     ] = None,
     offset: Annotated[
-        int, typer.Option("-o", "--offset", min=0, metavar="N", help="From this queue offset on.")
+        int, typer.Option("-o", "--offset", min=0, metavar="N", help="First queue offset to show.")
     ] = 0,
     most: Annotated[
-        int, typer.Option("-c", "--MessageNumber", min=1, metavar="N", help="Most of each queue.")
+        int,
+        typer.Option(
+            "-c",
+            "--MessageNumber",
+            min=1,
+            metavar="N",
+            help="Maximum number of messages of each queue.",
+        ),
     ] = 128,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show messages of queues. No group's offset changes."""
+    """Show the messages of queues. Group offsets do not change."""
     from mqlake.admin import messages
 
     found = run(names, lambda admin: messages.of_queues(admin, topic, broker, queue, offset, most))
@@ -137,18 +144,19 @@ def consume_message(
 
 def send_message(
     topic: given.Topic,
-    body: Annotated[str, typer.Option("-p", "--body", metavar="TEXT", help="The message.")],
+    body: Annotated[str, typer.Option("-p", "--body", metavar="TEXT", help="Message body.")],
     keys: Annotated[
-        str | None, typer.Option("-k", "--key", metavar="KEYS", help="Its keys.")
+        str | None, typer.Option("-k", "--key", metavar="KEYS", help="Message keys.")
     ] = None,
     tags: Annotated[
-        str | None, typer.Option("-c", "--tags", metavar="TAG", help="Its tag.")
+        str | None, typer.Option("-c", "--tags", metavar="TAG", help="Message tag.")
     ] = None,
     broker: Annotated[
-        str | None, typer.Option("-b", "--broker", metavar="BROKER", help="To this broker,")
+        str | None, typer.Option("-b", "--broker", metavar="BROKER", help="Broker to send to.")
     ] = None,
     queue: Annotated[
-        int, typer.Option("-i", "--qid", min=-1, metavar="N", help="to this queue.")
+        int,
+        typer.Option("-i", "--qid", min=-1, metavar="N", help="Queue of that broker."),
     ] = -1,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,

@@ -24,7 +24,7 @@ ORDERED_TOPICS = "ORDER_TOPIC_CONFIG"
 
 
 def get_namesrv_config(names: given.Names = DEFAULT_NAMES, json: shared.Json = False) -> int:
-    """Show the settings of each name server."""
+    """Show the configuration of each name server."""
     from mqlake.admin import names as name_servers
 
     return given.show_facts(run(names, name_servers.config), json)
@@ -33,11 +33,11 @@ def get_namesrv_config(names: given.Names = DEFAULT_NAMES, json: shared.Json = F
 def update_kv_config(
     namespace: Namespace,
     key: Key,
-    value: Annotated[str, typer.Option("-v", "--value", metavar="VALUE", help="Its value.")],
+    value: Annotated[str, typer.Option("-v", "--value", metavar="VALUE", help="Value of the key.")],
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Set a value in every name server."""
+    """Set a key in every name server's KV configuration."""
     from mqlake.admin import names as name_servers
 
     run(names, lambda admin: name_servers.put(admin, namespace, key, value))
@@ -50,7 +50,7 @@ def delete_kv_config(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove a value from every name server."""
+    """Delete a key from every name server's KV configuration."""
     from mqlake.admin import names as name_servers
 
     run(names, lambda admin: name_servers.delete(admin, namespace, key))
@@ -60,18 +60,22 @@ def delete_kv_config(
 def update_order_conf(
     topic: given.Topic,
     method: Annotated[
-        Literal["get", "put", "delete"], typer.Option("-m", "--method", help="What to do.")
+        Literal["get", "put", "delete"],
+        typer.Option("-m", "--method", help="Get, put or delete the configuration."),
     ],
     value: Annotated[
         str | None,
         typer.Option(
-            "-v", "--orderConf", metavar="TEXT", help="Such as broker-a:4;broker-b:4, to put."
+            "-v",
+            "--orderConf",
+            metavar="TEXT",
+            help="Queues to put, such as broker-a:4;broker-b:4.",
         ),
     ] = None,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Show or change over which queues an ordered topic spreads."""
+    """Get, put or delete the queue configuration of an ordered topic."""
     from mqlake.admin import names as name_servers
 
     if method == "put":
@@ -89,7 +93,7 @@ def update_order_conf(
 def wipe_write_perm(
     broker: BrokerName, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Let producers send to a broker no more; show how many topics that is."""
+    """Revoke a broker's write permission; show the number of topics."""
     from mqlake.admin import names as name_servers
 
     found = run(names, lambda admin: name_servers.wipe_write_permission(admin, broker))
@@ -99,7 +103,7 @@ def wipe_write_perm(
 def add_write_perm(
     broker: BrokerName, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Let producers send to a broker again; show how many topics that is."""
+    """Restore a broker's write permission; show the number of topics."""
     from mqlake.admin import names as name_servers
 
     found = run(names, lambda admin: name_servers.add_write_permission(admin, broker))

@@ -1,4 +1,4 @@
-"""`mqlake admin`: where groups go on."""
+"""`mqlake admin`: the offsets of consumer groups."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def reset_offset_by_time(
             "-s",
             "--timestamp",
             metavar="TIME",
-            help="now, milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS.",
+            help="Now, milliseconds since 1970, or yyyy-MM-dd#HH:mm:ss:SSS.",
         ),
     ],
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Let a group go on at the first message of a time."""
+    """Reset a group's offsets to a timestamp."""
     from mqlake.admin import offsets
 
     at = given.milliseconds(timestamp)
@@ -44,7 +44,7 @@ def skip_accumulated_message(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Let a group go on at the end, without what it has not consumed."""
+    """Skip a group's backlog."""
     from mqlake.admin import offsets
 
     found = run(names, lambda admin: offsets.reset(admin, group, topic, offsets.TO_THE_END))
@@ -53,20 +53,20 @@ def skip_accumulated_message(
 
 def clone_group_offset(
     source: Annotated[
-        str, typer.Option("-s", "--srcGroup", metavar="GROUP", help="Where this group stands,")
+        str, typer.Option("-s", "--srcGroup", metavar="GROUP", help="Group to copy from.")
     ],
     target: Annotated[
-        str, typer.Option("-d", "--destGroup", metavar="GROUP", help="this one is to stand.")
+        str, typer.Option("-d", "--destGroup", metavar="GROUP", help="Group to copy to.")
     ],
     topic: given.SomeTopic = None,
     offline: Annotated[
         bool,
-        typer.Option("-o", "--offline", help="In topics that it does not subscribe to now, too."),
+        typer.Option("-o", "--offline", help="Also in topics without a current subscription."),
     ] = False,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Let a group stand where another one stands."""
+    """Copy one group's offsets to another group."""
     from mqlake.admin import groups, offsets
 
     run(names, lambda admin: offsets.clone(admin, source, target, topic, offline=offline))

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 Brokers = Annotated[
     str | None,
-    typer.Option("-b", "--brokers", metavar="BROKERS", help="Names of brokers, with commas."),
+    typer.Option(
+        "-b", "--brokers", metavar="BROKERS", help="Names of brokers, separated by commas."
+    ),
 ]
 
 
 def update_static_topic(
     topic: given.Topic,
     queues: Annotated[
-        int, typer.Option("-qn", "--totalQueueNum", min=1, help="Logic queues that it has then.")
+        int, typer.Option("-qn", "--totalQueueNum", min=1, help="New total number of logic queues.")
     ],
     cluster: given.Cluster = None,
     brokers: Brokers = None,

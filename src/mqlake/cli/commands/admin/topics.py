@@ -13,13 +13,13 @@ from mqlake.cli.options import UsageError
 from mqlake.cli.output import write_json
 
 Permission = Annotated[
-    int, typer.Option("-p", "--perm", min=2, max=7, help="2 to write, 4 to read, 6 for both.")
+    int, typer.Option("-p", "--perm", min=2, max=7, help="2: write; 4: read; 6: both.")
 ]
 
 
 def topic_list(
     cluster: Annotated[
-        bool, typer.Option("-c", "--clusterModel", help="With clusters and consumer groups.")
+        bool, typer.Option("-c", "--clusterModel", help="Also show clusters and consumer groups.")
     ] = False,
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
@@ -35,7 +35,7 @@ def topic_list(
 def topic_status(
     topic: given.Topic, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show how far the queues of a topic are."""
+    """Show the offsets of a topic's queues."""
     from mqlake.admin import topics
 
     return given.show_rows("queues", run(names, lambda admin: topics.status(admin, topic)), json)
@@ -44,7 +44,7 @@ def topic_status(
 def topic_route(
     topic: given.Topic, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show on which brokers a topic is."""
+    """Show a topic's route: its brokers and queues."""
     from mqlake.admin import topics
 
     route = run(names, lambda admin: admin.route(topic))
@@ -69,20 +69,26 @@ def update_topic(
     topic: given.Topic,
     cluster: given.Cluster = None,
     broker: given.SomeBroker = None,
-    read: Annotated[int, typer.Option("-r", "--readQueueNums", min=1, help="Queues to read.")] = 8,
+    read: Annotated[
+        int, typer.Option("-r", "--readQueueNums", min=1, help="Number of read queues.")
+    ] = 8,
     write: Annotated[
-        int, typer.Option("-w", "--writeQueueNums", min=1, help="Queues to write to.")
+        int, typer.Option("-w", "--writeQueueNums", min=1, help="Number of write queues.")
     ] = 8,
     permission: Permission = 6,
-    order: Annotated[bool, typer.Option("-o", "--order", help="Messages are ordered.")] = False,
+    order: Annotated[
+        bool, typer.Option("-o", "--order", help="Mark the topic as ordered.")
+    ] = False,
     attributes: Annotated[
         str,
-        typer.Option("-a", "--attributes", metavar="TEXT", help="Such as +message.type=FIFO."),
+        typer.Option(
+            "-a", "--attributes", metavar="TEXT", help="Attributes, such as +message.type=FIFO."
+        ),
     ] = "",
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Make or change a topic."""
+    """Create or update a topic."""
     from mqlake.admin import topics
     from mqlake.formats.config.topics import Topic
 
@@ -106,7 +112,7 @@ def update_topic_perm(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Change what a topic allows."""
+    """Change a topic's permission."""
     from mqlake.admin import topics
 
     given.one_place(cluster, broker)
@@ -120,7 +126,7 @@ def delete_topic(
     names: given.Names = DEFAULT_NAMES,
     json: shared.Json = False,
 ) -> int:
-    """Remove a topic from a cluster and from the name servers."""
+    """Delete a topic from a cluster and from the name servers."""
     from mqlake.admin import topics
 
     if cluster is None:
@@ -132,7 +138,7 @@ def delete_topic(
 def stats_all(
     topic: given.SomeTopic = None, names: given.Names = DEFAULT_NAMES, json: shared.Json = False
 ) -> int:
-    """Show what goes through topics: messages a second, and in the last day."""
+    """Show the message rates of topics, per second and in the last day."""
     from mqlake.admin import topics
 
     found = run(names, lambda admin: topics.all_rates(admin, topic))

@@ -1,3 +1,3 @@
 """The commands of `mqlake kafka`, one module each."""
 
-SUMMARY = "Read, verify, dump, look up, recover and index Apache Kafka log segments."
+SUMMARY = "Inspect, verify, dump, look up, re-index and recover Apache Kafka log segments."

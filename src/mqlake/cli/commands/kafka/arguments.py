@@ -20,7 +20,7 @@ Where = Annotated[
 ]
 Isolation = Annotated[
     Literal["read_committed", "read_uncommitted"],
-    typer.Option("--isolation", help="As a consumer's isolation.level."),
+    typer.Option("--isolation", help="Isolation level, as of a Kafka consumer."),
 ]
 IndexInterval = Annotated[
     int,
@@ -29,7 +29,7 @@ IndexInterval = Annotated[
         metavar="N",
         min=0,
         max=(1 << 31) - 1,
-        help="Bytes of log from one index entry to the next, as the topic has it.",
+        help="Bytes of log between index entries: the topic's index.interval.bytes.",
     ),
 ]
 DEFAULT_INTERVAL = 4096

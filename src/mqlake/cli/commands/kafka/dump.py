@@ -1,13 +1,13 @@
-"""Write out the records, as a consumer would see them.
+"""Print the records as a consumer would see them.
 
-With `--json`, a line each: `offset`, `timestamp` (milliseconds, -1 for none), `timestampType`
-(Kafka's names: `CreateTime`, `LogAppendTime`, `NoTimestampType`), `leaderEpoch` (-1 for none),
-`key`, `value` (base64 or null), `headers` (pairs of name and value); of a log directory, `topic`
-and `partition` go first. Without `--json`, keys and values are text where they are UTF-8, else hex,
-and cut to a line.
+With `--json`, each record is one JSON object on a line: `offset`, `timestamp` (milliseconds, -1 for
+none), `timestampType` (Kafka's names: `CreateTime`, `LogAppendTime`, `NoTimestampType`),
+`leaderEpoch` (-1 for none), `key`, `value` (base64 or null), `headers` (pairs of name and value);
+for a log directory, `topic` and `partition` come first. Without `--json`, keys and values are shown
+as text if they are UTF-8, otherwise as hex, and cut to one line.
 
-Control records are left out unless asked for. What is damaged is left out, and told on stderr; then
-the exit code is 1.
+Control records are left out without `--control`. Damaged parts are left out and reported on stderr;
+then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -43,20 +43,24 @@ def dump(
     offset: Annotated[
         int | None,
         typer.Option(
-            "--offset", metavar="N", min=0, max=shared.LONGEST_TIME, help="From this offset on."
+            "--offset", metavar="N", min=0, max=shared.LONGEST_TIME, help="First offset to print."
         ),
     ] = None,
     maximum: Annotated[
         int | None,
-        typer.Option("--max", metavar="N", min=1, help="Most records of a partition."),
+        typer.Option(
+            "--max", metavar="N", min=1, help="Maximum number of records of each partition."
+        ),
     ] = None,
     isolation: arguments.Isolation = "read_uncommitted",
     control: Annotated[
-        bool, typer.Option("--control", help="Control records, too: the ends of transactions.")
+        bool, typer.Option("--control", help="Include control records: the ends of transactions.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Write a JSON object a record.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object for each record.")
+    ] = False,
 ) -> int:
-    """Write out the records, as a consumer would see them."""
+    """Print the records as a consumer would see them."""
     from mqlake.kafka.isolation import Isolation
     from mqlake.kafka.log.partition_path import find_partitions
 

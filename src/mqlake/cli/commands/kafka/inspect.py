@@ -1,17 +1,17 @@
-"""Show what partitions hold and how they were left.
+"""Show partitions' offsets, segments and shutdown state.
 
-Reads indexes and the ends of logs, not whole logs. A partition ends where its last good batch ends;
-a broker of a replicated one shows records up to its high watermark.
+Only indexes and the ends of logs are read. A partition ends where its last good batch ends; the
+broker of a replicated partition shows records up to its high watermark.
 
-JSON: `path`, `lastStopWasClean` (null for a partition by itself, and while a broker runs), `owner`
+JSON: `path`, `lastStopWasClean` (null for a single partition, and while a broker runs), `owner`
 (process id), `partitions`, `damage`. Each of `partitions` has `path`, `topic`, `partition`,
-`topicId`, `logStartOffset`, `lastStableOffset` (the first that may still be undecided),
-`logEndOffset`, `highWatermark` (of the checkpoint, else null), `size` (bytes), `leaderEpochs`
-(`epoch`, `startOffset`), `segments` (`file`, `baseOffset`, `nextOffset`, `size`,
+`topicId`, `logStartOffset`, `lastStableOffset` (the first offset that may still be undecided),
+`logEndOffset`, `highWatermark` (from the checkpoint, otherwise null), `size` (bytes),
+`leaderEpochs` (`epoch`, `startOffset`), `segments` (`file`, `baseOffset`, `nextOffset`, `size`,
 `largestTimestamp`, `indexEntries`, `timeIndexEntries`, `abortedTransactions`) and `damage` (objects
 with `file`, `offset`, `bytes`, `reason`): files that contradict themselves.
 
-Exit code 0 also where there is damage: `verify` is the command that judges.
+The exit code is 0 even if there is damage; use `verify` to check partitions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXAMPLES = (
 
 
 def inspect(path: arguments.Where, json: shared.Json = False) -> int:
-    """Show what partitions hold and how they were left."""
+    """Show partitions' offsets, segments and shutdown state."""
     from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.summary import inspect as look
 

@@ -1,13 +1,13 @@
-"""Find the batch of an offset, or the first record at a time or later.
+"""Find the batch of an offset, or the first record at or after a time.
 
-By the indexes, as a broker does, but for entries that do not point to what they say. A time is
-answered as `KafkaConsumer.offsetsForTimes` is. Of a log directory, every partition answers.
+Uses the indexes, as a broker does, and ignores wrong entries. Times are looked up as
+`KafkaConsumer.offsetsForTimes` does. For a log directory, each partition is searched.
 
 JSON: `found`, a list of objects with `path`, `topic`, `partition`, `offset` and `timestamp`
 (milliseconds) of the record, `leaderEpoch`, and its batch: `file`, `position`, `size` (bytes),
-`baseOffset`, `lastOffset`. With `--offset`, the record is the first at that offset or later.
+`baseOffset`, `lastOffset`. With `--offset`, the record is the first at or after that offset.
 
-Exit code 1 where nothing matched.
+The exit code is 1 if nothing matched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def lookup(
     offset: Annotated[
         int | None,
         typer.Option(
-            "--offset", metavar="N", min=0, max=shared.LONGEST_TIME, help="Where this offset is."
+            "--offset",
+            metavar="N",
+            min=0,
+            max=shared.LONGEST_TIME,
+            help="Find the batch of this offset.",
         ),
     ] = None,
     time: Annotated[
@@ -42,15 +46,15 @@ def lookup(
             metavar="MS",
             min=0,
             max=shared.LONGEST_TIME,
-            help="The first record at this time or later, in milliseconds since 1970.",
+            help="Find the first record at or after this time, in milliseconds since 1970.",
         ),
     ] = None,
     isolation: arguments.Isolation = "read_uncommitted",
     json: shared.Json = False,
 ) -> int:
-    """Find the batch of an offset, or the first record at a time or later."""
+    """Find the batch of an offset, or the first record at or after a time."""
     if (offset is None) == (time is None):
-        raise shared.UsageError("say what to look for: --offset N, or --time MS")
+        raise shared.UsageError("give --offset N or --time MS")
 
     from mqlake.kafka.isolation import Isolation
     from mqlake.kafka.log.partition_path import find_partitions

@@ -1,14 +1,14 @@
-"""Make `.index`, `.timeindex` and `.txnindex` files again from the logs, which stay as they are.
+"""Rebuild `.index`, `.timeindex` and `.txnindex` files from the logs.
 
-The entries are those that Kafka's recovery would make. Indexes end where a log is damaged: only
-`recover` cuts it there. No broker may run on the log directory. New files take the old ones' place
-when they are complete.
+The logs are not changed. The entries are those that Kafka's recovery would write. Indexes end where
+a log is damaged; only `recover` cuts a log there. No broker may run on the log directory. New files
+replace the old ones when they are complete.
 
 JSON: `partitions`, each with `path` and `segments` (`file`, `baseOffset`, `size`, `indexed`: bytes
 of log before the first damage, `indexEntries`, `timeIndexEntries`, `abortedTransactions`, `damage`:
 objects with `file`, `offset`, `bytes`, `reason`); `seconds`.
 
-Exit code 1 where a log is damaged.
+The exit code is 1 if a log is damaged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def rebuild_index(
     index_interval_bytes: arguments.IndexInterval = arguments.DEFAULT_INTERVAL,
     json: shared.Json = False,
 ) -> int:
-    """Make the index files again from the logs, which stay as they are."""
+    """Rebuild the index files from the logs."""
     from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.repair.rebuild_index import rebuild_index as rebuild
 

@@ -1,12 +1,12 @@
-"""Recover what an unclean stop left, as Kafka does when it starts.
+"""Recover logs after an unclean stop, as Kafka does when it starts.
 
-Logs are cut after their last good batch, segments behind a cut are removed, and index files, leader
-epochs and producer snapshots are made again. A log directory is recovered from its recovery points
-on, or not at all if it was stopped in good order, and is left as by a clean stop; with `--all`, all
-of it is. A partition or a segment that is named is recovered whole. No broker may run on it.
+Logs are cut after their last good batch, segments after a cut are removed, and index files, leader
+epochs and producer snapshots are rebuilt. A log directory is recovered from its recovery points, or
+not at all after a clean stop; with `--all`, all of it is. Afterwards it is as after a clean stop. A
+partition or a segment is recovered completely. No broker may run on it.
 
-JSON: `partitions`, each with `path`, `segments` (how many there are now), `logEndOffset`, `cut`
-(bytes) and `removed` (base offsets of the segments that went); `seconds`.
+JSON: `partitions`, each with `path`, `segments` (their number afterwards), `logEndOffset`, `cut`
+(bytes) and `removed` (base offsets of the removed segments); `seconds`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def recover(
     path: arguments.Where,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="All segments, whatever the log directory says of them."),
+        typer.Option("--all", help="Recover all segments, also after a clean stop."),
     ] = False,
     index_interval_bytes: arguments.IndexInterval = arguments.DEFAULT_INTERVAL,
     json: shared.Json = False,
 ) -> int:
-    """Recover what an unclean stop left, as Kafka does when it starts."""
+    """Recover logs after an unclean stop, as Kafka does when it starts."""
     from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.repair.recover import recover as run
 

@@ -1,16 +1,16 @@
-"""Check every batch, and every index entry against the batches.
+"""Check every batch, and compare index entries with the batches.
 
-Check sums and fields of each batch; offsets that go up within and across segments; each entry of
-the offset, time and transaction index against the batch that it names; that the other files can be
-read. With `--deep`, every record, too. An index may have fewer entries than it could; the last
-segment may end in the middle of a batch, as after a crash.
+Checks the checksum and the fields of each batch, that offsets increase within and across segments,
+each entry of the offset, time and transaction index against its batch, and that the other files can
+be read. With `--deep`, every record is checked, too. An index may have fewer entries than it could,
+and the last segment may end in the middle of a batch, as after a crash.
 
 JSON: `path`, `ok`, `size` (bytes of log), `batches`, `records`, `partitions`, `seconds`. Each of
 `partitions` has `path`, `segments` (`file`, `baseOffset`, `nextOffset`, `size`, `batches`,
 `records`, `indexEntries`, `timeIndexEntries`, `damage`) and `otherDamage`, both of them lists of
 objects with `file`, `offset`, `bytes`, `reason`.
 
-Exit code 1 where damage was found.
+The exit code is 1 if damage was found.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ DAMAGE_FOUND = 1
 
 def verify(
     path: arguments.Where,
-    deep: Annotated[bool, typer.Option("--deep", help="Read every record, too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Check every record, too.")] = False,
     json: shared.Json = False,
 ) -> int:
-    """Check every batch, and every index entry against the batches."""
+    """Check every batch, and compare index entries with the batches."""
     from mqlake.kafka.log.partition_path import find_partitions
     from mqlake.kafka.verify.partitions import verify_partitions
 

@@ -1,0 +1,133 @@
+"""The documentation site: `make docs` builds it offline from the repository's own pages.
+
+The pages are those that GitHub shows, unchanged. Added are the navigation, and a reference of
+every name that a public package exports, made of the docstrings.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+API = ROOT / "build" / "api"
+sys.path.insert(0, str(SOURCE))
+
+from mqlake import __version__  # noqa: E402  # the tree's, not that of an installed package
+
+project = "mqlake"
+release = __version__
+copyright = "the authors of mqlake"  # noqa: A001  # Sphinx's name
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "README"
+include_patterns = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "docs/*.md",
+    "docs/**/*.md",
+    "examples/README.md",
+    "build/api/*.md",
+]
+html_theme = "furo"
+html_title = f"mqlake {release}"
+html_copy_source = False
+html_extra_path = ["index.html"]
+napoleon_use_ivar = True
+myst_heading_anchors = 6
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+suppress_warnings = [
+    "autodoc",  # names that only type checkers import
+    "docutils",  # docstrings are Markdown-like text, not reStructuredText
+    "misc.highlighting_failure",
+    "myst.xref_missing",  # links to directories; tests/documents checks all of them
+    "ref.python",  # a name that two packages export
+    "toc.not_included",
+]
+
+NAVIGATION = {
+    "Tutorial": ["docs/quickstart", "examples/README"],
+    "How-to guides": ["docs/how-to/*", "docs/celery", "docs/taskiq", "docs/arrow-table"],
+    "Reference": [
+        "docs/cli",
+        "docs/admin",
+        "docs/mqadmin",
+        "docs/broker",
+        "docs/broker-settings",
+        "docs/name-server",
+        "docs/client",
+        "docs/spark-*",
+        "docs/kafka*",
+        "docs/typed-bodies",
+        "docs/follow",
+        "docs/live-store",
+        "docs/store-reader",
+        "docs/formats/README",
+        "docs/formats/*",
+        "docs/formats/kafka/*",
+        "docs/glossary",
+        "build/api/index",
+    ],
+    "Explanation": ["docs/compare", "docs/architecture", "docs/*"],
+    "Project": ["CONTRIBUTING", "SECURITY", "CHANGELOG"],
+}
+"""What the side bar lists under each heading; a page is listed where it is named first."""
+
+
+def exported(package: Path) -> list[str]:
+    """Return the names that a package exports, in order."""
+    for node in ast.walk(ast.parse((package / "__init__.py").read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_exports":
+            return sorted(ast.literal_eval(node.args[1]))
+    return []
+
+
+def directive(package: str, name: str) -> str:
+    """Return how Sphinx documents what a package exports under a name."""
+    value = getattr(import_module(package), name)
+    if inspect.isclass(value):
+        return "autoclass"
+    return "autofunction" if callable(value) else "autodata"
+
+
+def write_reference(_app: Sphinx) -> None:
+    """Write a page for each public package."""
+    API.mkdir(parents=True, exist_ok=True)
+    names: list[str] = []
+    for file in sorted((SOURCE / "mqlake").rglob("__init__.py")):
+        found = exported(file.parent)
+        if not found:
+            continue
+        name = ".".join(file.parent.relative_to(SOURCE).parts)
+        names.append(name)
+        lines = [f"# {name}", "", "```{eval-rst}", f".. automodule:: {name}", "   :no-members:", ""]
+        for public in found:
+            lines += [f".. {directive(name, public)}:: {name}.{public}", ""]
+        (API / f"{name}.md").write_text("\n".join([*lines, "```", ""]))
+    listed = "\n".join(f"- [{name}]({name}.md)" for name in names)
+    tree = "\n".join(["```{toctree}", ":hidden:", *names, "```"])
+    opening = "*For developers: every name that a package exports.*"
+    (API / "index.md").write_text(f"# Python API\n\n{opening}\n\n{listed}\n\n{tree}\n")
+
+
+def add_navigation(_app: Sphinx, page: str, text: list[str]) -> None:
+    """Add the side bar to the first page."""
+    if page == root_doc:
+        for caption, patterns in NAVIGATION.items():
+            tree = ["```{toctree}", ":hidden:", ":glob:", f":caption: {caption}", "", *patterns]
+            text[0] += "\n" + "\n".join([*tree, "```", ""])
+
+
+def setup(app: Sphinx) -> None:
+    """Connect both to the build."""
+    app.connect("builder-inited", write_reference)
+    app.connect("source-read", add_navigation)

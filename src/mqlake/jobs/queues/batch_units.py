@@ -1,0 +1,51 @@
+"""The units of batch consume queues that the records of a scan should have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from mqlake.dispatch.batch import Batch
+from mqlake.formats.batch_consume_queue import BatchQueueUnit
+from mqlake.jobs.queues.runs import Queue
+from mqlake.store.dispatch.batch_units import batch_unit
+
+_COLUMNS = [
+    "physical_offset",
+    "size",
+    "tags_code",
+    "store_timestamp",
+    "queue_offset",
+    "properties_at",
+    "properties_length",
+]
+
+
+def units_of(
+    batch: Batch, topics: Collection[str]
+) -> Iterator[tuple[Queue, Iterator[BatchQueueUnit]]]:
+    """Yield the units of each queue of some topics, in the order of the log.
+
+    Args:
+        topics: those with batch consume queues.
+    """
+    for number in range(len(batch.table) if topics else 0):
+        name, queue_id = batch.table[number]
+        if (topic := name.decode()) in topics:
+            rows = batch.records[batch.records["queue"] == number][_COLUMNS].tolist()
+            if rows:
+                yield Queue(topic, queue_id), (_unit(batch, *row) for row in rows)
+
+
+def _unit(
+    batch: Batch,
+    physical_offset: int,
+    size: int,
+    tags_code: int,
+    store_timestamp: int,
+    queue_offset: int,
+    properties_at: int,
+    properties_length: int,
+) -> BatchQueueUnit:
+    properties = batch.buffer[properties_at : properties_at + properties_length].tobytes()
+    entry = physical_offset, size, tags_code
+    return batch_unit(entry, store_timestamp, queue_offset, properties)

@@ -1,0 +1,1 @@
+"""Pages, help texts and links: what a reader meets first."""
