@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from mqlake.protocol.bodies.ha import HaRuntimeInfo
-
 _log = logging.getLogger(__name__)
 
 
@@ -17,10 +15,6 @@ class LogTransfer(Protocol):
     @property
     def listens_at(self) -> str:
         """Where slaves connect: "host:port"; "" while nobody listens."""
-        ...
-
-    def status(self) -> HaRuntimeInfo:
-        """Return how far the log is at the others."""
         ...
 
 

@@ -7,30 +7,17 @@ from pathlib import Path
 
 from mqlake.admin import Admin, brokers
 from mqlake.broker.slave import following
-from mqlake.protocol.bodies.ha import HaClientInfo, HaConnectionInfo, HaRuntimeInfo
 from tests.broker.running import running
 from tests.broker.slave.pairs import SLAVE, name_server, pair, until
 
 
-class Transfer:
-    """What sends the log, as a test has it."""
-
-    listens_at = "127.0.0.1:7"
-
-    def status(self) -> HaRuntimeInfo:
-        slave = HaConnectionInfo("127.0.0.1:8", 90, 10, True, 5, 95)
-        return HaRuntimeInfo(True, 100, 1, [slave])
-
-
-def test_a_slave_is_told_where_its_master_sends_the_log_if_somebody_listens(tmp_path: Path) -> None:
+def test_a_slave_is_told_where_its_master_sends_the_log(tmp_path: Path) -> None:
     async def run() -> None:
-        async with pair(tmp_path, registerNameServerPeriod=10_000) as (master, slave):
-            assert slave.parts.replicas.master_ha_address == ""
-            master.parts.replicas.transfer = Transfer()
-            master.parts.names.changed()
-            await master.parts.names.told()
-            slave.parts.names.changed()
-            await until(lambda: slave.parts.replicas.master_ha_address == Transfer.listens_at)
+        async with pair(tmp_path) as (master, slave):
+            address = master.parts.replicas.ha_address
+            assert address
+            assert slave.parts.replicas.master_ha_address == address
+            assert slave.parts.replicas.ha_address == ""
 
     asyncio.run(run())
 
@@ -54,12 +41,13 @@ def test_a_slave_that_starts_first_finds_its_master(tmp_path: Path) -> None:
 def test_the_status_of_both(tmp_path: Path) -> None:
     async def run() -> None:
         async with pair(tmp_path) as (master, slave), Admin("") as admin:
-            assert await brokers.ha_status(admin, master.address) == HaRuntimeInfo(True, 0)
-            assert await brokers.ha_status(admin, slave.address) == HaRuntimeInfo(
-                False, ha_client_runtime_info=HaClientInfo(max_offset=0)
-            )
-            master.parts.replicas.transfer = Transfer()
-            assert await brokers.ha_status(admin, master.address) == Transfer().status()
+            await until(lambda: master.parts.replication.status().in_sync_slave_nums == 1)
+            found = await brokers.ha_status(admin, master.address)
+            assert (found.master, found.in_sync_slave_nums) == (True, 1)
+            found = await brokers.ha_status(admin, slave.address)
+            assert not found.master
+            address = found.ha_client_runtime_info.master_addr
+            assert address == master.parts.replicas.ha_address
 
     asyncio.run(run())
 

@@ -12,7 +12,6 @@ from typing import Any
 from mqlake.broker.parts import Parts
 from mqlake.broker.slave.following import TableSync
 from mqlake.formats.config import DelayOffsets, TimerMetrics
-from mqlake.protocol.bodies.ha import HaClientInfo, HaRuntimeInfo
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
@@ -74,13 +73,4 @@ class SlaveTables:
             raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
 
     def _ha_status(self, _peer: Peer, request: Command) -> Command:
-        transfer = self._parts.replicas.transfer
-        status = self._without_transfer() if transfer is None else transfer.status()
-        return response(request, body=encode_body(status))
-
-    def _without_transfer(self) -> HaRuntimeInfo:
-        end = self._parts.store.watermarks.end
-        if not self._parts.settings.is_slave:
-            return HaRuntimeInfo(True, end)
-        client = HaClientInfo(self._parts.replicas.master_ha_address, max_offset=end)
-        return HaRuntimeInfo(False, ha_client_runtime_info=client)
+        return response(request, body=encode_body(self._parts.replication.status()))
