@@ -1,4 +1,4 @@
-"""A master and its slave in one process, at one name server; nothing sends the log."""
+"""A master and its slave in one process, at one name server."""
 
 from __future__ import annotations
 

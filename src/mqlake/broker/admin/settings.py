@@ -125,6 +125,8 @@ class SettingsAdmin:
             kept = {name: old[name] for name in ROLE}
             await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
             raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        # Only now does a new master listen for slaves.
+        self._parts.names.changed()
 
     async def _stop(self) -> None:
         """Let changes end before the store, whose directory they may write to, is closed."""

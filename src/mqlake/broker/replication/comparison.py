@@ -175,6 +175,8 @@ class Comparison:
         self._start += data
         size = first_record_size(self._start)
         if size is None:
+            if len(self._start) > self._copying.largest_record:
+                raise StoreError("the master's log begins with no record: it has no end")
             return b""
         self._copying.begin_at(0)
         self.is_over = True

@@ -76,6 +76,8 @@ class HaServer:
         host = settings.broker_ip2 or settings.broker_ip1
         self.address = f"{f'[{host}]' if ':' in host else host}:{port}"
         self._store.copying.grown = self._grown
+        if self._store.copies.are_counted and settings.in_sync_replicas == 1:
+            _log.warning("brokerRole is SYNC_MASTER, inSyncReplicas 1: sends wait for no slave")
         self._report_missing()
 
     async def stop(self) -> None:
@@ -103,13 +105,7 @@ class HaServer:
     def _report_missing(self) -> None:
         """Log when a SYNC_MASTER begins or ends to lack slaves."""
         missing = self._store.copies.missing
-        if self._settings.now.broker_role is not BrokerRole.SYNC_MASTER:
-            return
-        if self._store.copies.needed <= 0 and not self.connections:
-            _log.warning(
-                "brokerRole is SYNC_MASTER, and inSyncReplicas is 1: sends wait for no slave"
-            )
-        if missing == self._was_missing:
+        if not self._store.copies.are_counted or missing == self._was_missing:
             return
         if missing is not None:
             _log.warning("%s: sends are answered SLAVE_NOT_AVAILABLE until then", missing)

@@ -103,8 +103,13 @@ class LogCopying:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the log has never had a byte."""
-        return not self._core.log.segments and self._core.log.end == 0
+        """Whether the log has no record yet: it begins where the master's does."""
+        return not self._core.log.segments
+
+    @property
+    def largest_record(self) -> int:
+        """Most bytes that a record of this log may have."""
+        return self._core.log.largest_record
 
     def begin_at(self, physical_offset: int) -> None:
         """Let an empty log begin there: see `OwnedStore.begin_at`."""
