@@ -69,6 +69,7 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.peer.mixed_groups --nightly
 	$(BIN)/python -m tests.peer.compatibility --nightly
 	$(BIN)/python -m tests.kombu.kills --nightly
+	$(BIN)/python -m tests.replication --nightly
 	STATEFUL_EXAMPLES=4000 $(BIN)/pytest -q -n 0 --timeout 7200 tests/store/test_stateful.py
 	ODD_SEEDS=20 ODD_MESSAGES=400 $(BIN)/pytest -q -n 0 --timeout 7200 tests/odd
 	$(BIN)/pytest -q -n 0 -m nightly

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mqlake.broker.settings import FAST_PORT_DISTANCE
 from mqlake.formats.config import DataVersion
 from mqlake.formats.config.topics import PERM_READ, Topic
 from mqlake.namesrv.name_server import NameServer
@@ -79,13 +80,29 @@ def test_what_a_producer_makes_is_told_at_once(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_slaves_are_told_no_address_for_replication(tmp_path: Path) -> None:
-    """None at all: Java's slave takes an empty one for an address that it cannot read."""
+@asynccontextmanager
+async def taken(port: int | None) -> AsyncIterator[None]:
+    """Hold a port of the loopback."""
+    if port is None:
+        yield
+        return
+    holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", port)
+    try:
+        yield
+    finally:
+        holder.close()
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_slaves_are_told_where_the_log_is_sent(tmp_path: Path, listens: bool) -> None:
+    """Or nothing at all: Java's slave takes an empty address for one that it cannot read."""
 
     async def run() -> None:
+        port = free_port(-FAST_PORT_DISTANCE, 1)
         async with (
             name_server() as address,
-            running(tmp_path, namesrvAddr=address) as broker,
+            taken(None if listens else port + 1),
+            running(tmp_path, namesrvAddr=address, listenPort=port) as broker,
         ):
             body = RegisterBody(TopicConfigs({}, DataVersion(1, 0, 1))).encode()
             header = RegisterBrokerHeader(
@@ -98,7 +115,8 @@ def test_slaves_are_told_no_address_for_replication(tmp_path: Path) -> None:
             )
             asked = request(RequestCode.REGISTER_BROKER, header, body)
             answer = await broker.client.call(address, asked, PATIENCE)
-            assert answer.fields == {"masterAddr": broker.address}
+            told = {"haServerAddr": f"127.0.0.1:{port + 1}"} if listens else {}
+            assert answer.fields == {"masterAddr": broker.address, **told}
 
     asyncio.run(run())
 

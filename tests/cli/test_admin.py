@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,21 @@ def orders(admin: Admin) -> Iterator[list[dict[str, Any]]]:
 
 def bodies(found: Any) -> list[str]:
     return [message["properties"]["KEYS"] for message in found["messages"]]
+
+
+def test_slaves_are_shown_with_their_masters(mqlake: Mqlake, running: RunningBroker) -> None:
+    names = running.name_server
+    slave = {"brokerName": "broker-a", "brokerRole": "SLAVE", "brokerId": 1}
+    with broker(namesrvAddr=names, **slave) as follower:
+        ran = mqlake("admin", "clusterList", "-n", names, "--json")
+        rows = ran.json["brokers"]
+        found = [(row["brokerId"], row["address"], row["activated"]) for row in rows]
+        assert found == [(0, running.address, True), (1, follower.address, True)]
+        text = mqlake("admin", "haStatus", "-b", running.address, "-n", names).out
+        assert re.search(r"slaveNum\W+0", text)
+        text = mqlake("admin", "haStatus", "-b", follower.address, "-n", names).out
+        assert "masterAddr" in text
+        assert "slaveNum" not in text
 
 
 def test_topics(admin: Admin, orders: list[dict[str, Any]]) -> None:

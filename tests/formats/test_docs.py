@@ -35,7 +35,13 @@ from tests.formats.hex_blocks import PAGES, ROOT, HexBlock, hex_blocks
 
 MODULES = ROOT / "src" / "mqlake" / "formats"
 PAGE_NAMES = sorted(path.name for path in PAGES.glob("*.md") if path.name != "README.md")
-WITHOUT_HEX = {"message_batch.md", "message_json.md", "timer_checkpoint.md", "timer_log.md"}
+WITHOUT_HEX = {
+    "replication.md",
+    "message_batch.md",
+    "message_json.md",
+    "timer_checkpoint.md",
+    "timer_log.md",
+}
 INT = int.from_bytes
 
 Values = dict[str, Any]

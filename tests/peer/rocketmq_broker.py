@@ -63,6 +63,14 @@ class Broker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop it in good order.
+
+        Raises:
+            TimeoutExpired: it had to be killed.
+        """
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -73,6 +81,13 @@ class Broker:
             process.kill()
             process.wait()
             raise
+
+    def copy_tables(self) -> None:
+        """Have a slave copy its master's tables now; by itself it does so after a minute."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
 
     def check(self) -> None:
         """Say why, if it has ended by itself.

@@ -10,8 +10,9 @@ from mqlake.admin.admin import Admin
 from mqlake.admin.groups import QueueProgress, progress_in
 from mqlake.admin.topics import Changed
 from mqlake.client.cluster import Broker
+from mqlake.protocol.bodies.ha import HaRuntimeInfo
 from mqlake.protocol.bodies.route import KVTable
-from mqlake.protocol.bodies.stats import BrokerConsumeStats, HaRuntimeInfo
+from mqlake.protocol.bodies.stats import BrokerConsumeStats
 from mqlake.protocol.body import decode_answer
 from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.headers.admin import (
@@ -19,11 +20,17 @@ from mqlake.protocol.headers.admin import (
     ExportConfigsHeader,
     TimerEngineHeader,
 )
+from mqlake.remoting.errors import ConnectionFailedError, RequestTimeoutError
 from mqlake.store.settings import parse_properties
 
 
 class BrokerRow(msgspec.Struct, rename="camel"):
-    """A broker: rates in messages a second, totals since its start, the disk's use in percent."""
+    """A broker: rates in messages a second, totals since its start, the disk's use in percent.
+
+    Attributes:
+        broker_id: 0 for a master.
+        activated: whether it answers and serves; all numbers are 0 if it does not answer.
+    """
 
     cluster: str
     broker_name: str
@@ -35,6 +42,7 @@ class BrokerRow(msgspec.Struct, rename="camel"):
     in_total: int
     out_total: int
     disk_percent: float
+    activated: bool
 
 
 class GroupQueueProgress(QueueProgress, rename="camel"):
@@ -49,7 +57,10 @@ async def clusters(admin: Admin) -> list[BrokerRow]:
     found: list[BrokerRow] = []
     for data in sorted(table.values(), key=lambda each: (each.cluster, each.broker_name)):
         for broker_id, address in sorted(data.broker_addrs.items()):
-            facts = await status(admin, address)
+            try:
+                facts = await status(admin, address)
+            except (ConnectionFailedError, RequestTimeoutError):
+                facts = dict[str, str]()  # the others are shown all the same
             found.append(
                 BrokerRow(
                     data.cluster,
@@ -62,6 +73,7 @@ async def clusters(admin: Admin) -> list[BrokerRow]:
                     int(facts.get("msgPutTotalTodayNow", 0)),
                     int(facts.get("msgGetTotalTodayNow", 0)),
                     round(100 * float(facts.get("commitLogDiskRatio", 0)), 1),
+                    facts.get("brokerActive") == "true",
                 )
             )
     return found

@@ -27,6 +27,8 @@ from mqlake.broker.reply.reply import Replies
 from mqlake.broker.send.send import SendMessages
 from mqlake.broker.send_back.send_back import SendBack
 from mqlake.broker.settings import FAST_PORT_DISTANCE, BrokerSettings
+from mqlake.broker.slave.family import SlaveTables
+from mqlake.broker.slave.refusals import SlaveRefusals
 from mqlake.broker.static_topics.clean_up import StaticTopicCleaning
 from mqlake.broker.static_topics.requests import StaticTopicAdmin
 from mqlake.broker.topics import queues_without_topic
@@ -73,6 +75,7 @@ FAMILIES: tuple[type[Family], ...] = (
     LiteTopics,
     StaticTopicAdmin,
     StaticTopicCleaning,
+    SlaveTables,
     *ADMIN,
 )
 """Every family that a broker has, in the order in which they are made."""
@@ -141,13 +144,13 @@ class Broker:
             )
             await undo.enter_async_context(store)
             self.parts = parts = Parts(self._live, store, self._settings_file(store))
-            if not store.was_closed_cleanly:
+            if not store.was_closed_cleanly and not self.settings.is_slave:
                 _restore_topics(parts)
             undo.callback(parts.slices.stop)
             undo.callback(parts.repeating.stop)
             self.routes = tuple(route for family in FAMILIES for route in family(parts).routes())
             limits = Limits(memory=settings.max_connection_memory)
-            self._server = RemotingServer(self.routes, limits)
+            self._server = RemotingServer(self.routes, limits, (SlaveRefusals(self._live).check,))
             undo.push_async_callback(self._server.stop)
             self._live.on_change(
                 lambda: self._server.set_memory(self.settings.max_connection_memory),
@@ -155,6 +158,8 @@ class Broker:
             )
             for port in (settings.listen_port, settings.listen_port - FAST_PORT_DISTANCE):
                 await self._server.start(settings.listen_address, port)
+            undo.push_async_callback(parts.replication.stop)
+            await parts.replication.start()
             await parts.names.start()
             self._undo = undo.pop_all()
 

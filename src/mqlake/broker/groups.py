@@ -6,7 +6,7 @@ Upstream: `SubscriptionGroupManager`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -28,19 +28,25 @@ class Groups:
 
     def __init__(self, settings: Current[BrokerSettings], table: GroupTable) -> None:
         self._settings, self._table = settings, table
-        for name in naming.SYSTEM_GROUPS:
-            if name not in table:
-                table.put(SubscriptionGroup(group_name=name))
+        self._make_own()
+        settings.on_change(self._make_own, "broker_role")
         for group in [group for name in table if (group := table.get(name)) is not None]:
-            queues = max(0, min(group.retry_queue_nums, MOST_QUEUES))
-            if queues != group.retry_queue_nums:
+            if (bounded := _bounded(group)) != group:
                 _log.warning(
                     "group %s: config/subscriptionGroup.json says retryQueueNums %d: it has %d",
                     group.group_name,
                     group.retry_queue_nums,
-                    queues,
+                    bounded.retry_queue_nums,
                 )
-                table.put(msgspec.structs.replace(group, retry_queue_nums=queues))
+                table.put(bounded)
+
+    def _make_own(self) -> None:
+        """Create the groups that a master has from the start; a slave's are its master's."""
+        if self._settings.now.is_slave:
+            return
+        for name in naming.SYSTEM_GROUPS:
+            if name not in self._table:
+                self._table.put(SubscriptionGroup(group_name=name))
 
     def __len__(self) -> int:
         return len(self._table)
@@ -77,8 +83,10 @@ class Groups:
             return None
         if naming.group_fault(name) is not None:
             return None
-        self.check_room(name)
         found = SubscriptionGroup(group_name=name)
+        if settings.is_slave:
+            return found  # not kept: groups are made at the master
+        self.check_room(name)
         _log.info("group %s made", name)
         self.put(found)
         return found
@@ -111,6 +119,20 @@ class Groups:
         """For how many topics of groups something is forbidden."""
         return self._table.forbidden_count
 
+    def forbidden_table(self) -> dict[str, dict[str, int]]:
+        """Return what groups may not do, by group and topic."""
+        return self._table.forbidden_table()
+
+    def follow(
+        self,
+        groups: Mapping[str, SubscriptionGroup],
+        forbidden: Mapping[str, Mapping[str, int]],
+        version: DataVersion,
+    ) -> None:
+        """Replace all groups, what they may not do, and their version by those of a master."""
+        self._table.follow({name: _bounded(group) for name, group in groups.items()}, version)
+        self._table.follow_forbidden(forbidden)
+
     def put(self, group: SubscriptionGroup) -> None:
         """Make or change a group."""
         self._table.put(group)
@@ -118,3 +140,11 @@ class Groups:
     def remove(self, name: str) -> bool:
         """Remove a group; say whether there was one."""
         return self._table.remove(name)
+
+
+def _bounded(group: SubscriptionGroup) -> SubscriptionGroup:
+    """Return a group whose retry topic has no more queues than can be handled."""
+    queues = max(0, min(group.retry_queue_nums, MOST_QUEUES))
+    if queues == group.retry_queue_nums:
+        return group
+    return msgspec.structs.replace(group, retry_queue_nums=queues)

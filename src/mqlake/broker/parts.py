@@ -10,12 +10,16 @@ from mqlake.broker.groups import Groups
 from mqlake.broker.locks.queue_locks import QueueLocks
 from mqlake.broker.registration import Registration
 from mqlake.broker.repeating import Repeating
+from mqlake.broker.replicas import Replicas
+from mqlake.broker.replication.replication import Replication
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.forwarding import Forwarder
 from mqlake.broker.static_topics.mappings import StaticTopics
 from mqlake.broker.stats import LOOK, Stats
 from mqlake.broker.topics import MOST_QUEUES, Topics
-from mqlake.remoting.slices import Slices
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Body
+from mqlake.remoting.slices import Job, Slices
 from mqlake.store.config.properties_file import PropertiesFile
 from mqlake.store.live_settings import LiveSettings
 from mqlake.store.port import Store
@@ -33,12 +37,16 @@ class Parts:
         forwarder: asks other brokers for their stretches of logic queues.
         clients: who is connected: producers and consumers by group.
         locks: which consumers have queues for themselves, to keep their order.
+        replicas: the others of this broker's name.
         names: the name servers that are told of the topics.
         busy: how often requests were turned away.
+        replication: copies the log to slaves, or from a master.
         stats: what was put, and what consumers got.
         repeating: what is done by the clock.
         slices: what takes long is done here, a slice at a time.
         settings_file: what changes of settings are written to.
+        followed: tables of families that a slave copies: what takes the master's answer, by the
+            code of the request for it.
         on_stop: called, and awaited, when the broker stops, before its connections are closed.
     """
 
@@ -53,6 +61,7 @@ class Parts:
         self.slices = Slices(
             lambda: (self.settings.long_request_queue_capacity, "longRequestQueueCapacity")
         )
+        self.followed: dict[RequestCode, Callable[[Body], Job[None]]] = {}
         self.on_stop: list[Callable[[], Awaitable[object] | None]] = []
         self.topics = Topics(live, store.config.topics)
         self.static_topics = StaticTopics(
@@ -72,7 +81,9 @@ class Parts:
         self.repeating.every(LOOK, lambda: self.slices.start(self.stats.look()))
         self.clients = Clients(self)
         self.locks = QueueLocks(lambda: int(store.clock.monotonic() * 1000))
-        self.names = Registration(live, self.topics, self.static_topics, self.slices)
+        self.replicas = Replicas()
+        self.names = Registration(live, self.topics, self.static_topics, self.replicas, self.slices)
+        self.replication = Replication(live, store, self.replicas)
 
     @property
     def settings(self) -> BrokerSettings:

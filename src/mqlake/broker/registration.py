@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
+from mqlake.broker.replicas import Replicas
 from mqlake.broker.settings import BrokerSettings
 from mqlake.broker.static_topics.mappings import StaticTopics
 from mqlake.broker.topics import READ_WRITE, Topics
@@ -24,6 +25,7 @@ from mqlake.protocol.codes import RequestCode
 from mqlake.protocol.command import Command, request
 from mqlake.protocol.headers.namesrv import (
     RegisterBrokerHeader,
+    RegisterBrokerResponseHeader,
     UnregisterBrokerHeader,
 )
 from mqlake.remoting.connection import Peer
@@ -33,6 +35,8 @@ from mqlake.store.live_settings import Current
 _SHORTEST, _LONGEST = 10.0, 60.0
 _AGAIN = 1.0
 """Seconds after which a registration that failed is tried again."""
+_WITHOUT_MASTER = 3.0
+"""Seconds after which a slave asks again whose master is not registered."""
 _FIRST = 2.0
 """Seconds that a start, or a change of a static topic, waits at most for a registration."""
 _LAST = 0.5
@@ -59,14 +63,16 @@ class Registration:
         settings: Current[BrokerSettings],
         topics: Topics,
         static_topics: StaticTopics,
+        replicas: Replicas,
         slices: Slices,
     ) -> None:
         self._settings, self._topics, self._slices = settings, topics, slices
-        self._static_topics = static_topics
+        self._static_topics, self._replicas = static_topics, replicas
         self._cluster = Cluster(settings.now.namesrv_addr)
         self._client = self._cluster.client
         self._stale = {address: asyncio.Event() for address in self._cluster.name_servers}
         self._peers: dict[str, Peer] = {}
+        self._masters: dict[str, RegisterBrokerResponseHeader] = {}
         self._tasks: list[asyncio.Task[None]] = []
         # How many changes there were, and how many of them each name server was told.
         self._changes = 0
@@ -74,6 +80,7 @@ class Registration:
         self._progress = asyncio.Condition()
         topics.on_change = self.changed
         settings.on_change(self.changed, "broker_permission", "register_name_server_period")
+        settings.on_change(self.changed, "broker_role", "broker_id")
 
     async def start(self) -> None:
         """Register; return once all name servers know, or some do not answer."""
@@ -131,8 +138,7 @@ class Registration:
                     _log.error("name server %s: registration failed", address, exc_info=error)
                 self._stale[address].clear()  # set by the connection that was lost just now
             else:
-                period = self._settings.now.register_name_server_period / 1000
-                failure, pause = "", min(max(period, _SHORTEST), _LONGEST)
+                failure, pause = "", self._period()
             if failure != was_told:
                 was_told = failure
                 if failure:
@@ -145,6 +151,20 @@ class Registration:
                     await self._stale[address].wait()
             except TimeoutError:
                 pass
+
+    def _period(self) -> float:
+        """Return the seconds until the next registration, if nothing changes before."""
+        settings = self._settings.now
+        if settings.is_slave and not self._replicas.master_address:
+            return _WITHOUT_MASTER
+        return min(max(settings.register_name_server_period / 1000, _SHORTEST), _LONGEST)
+
+    def _note_master(self, name_server: str, found: RegisterBrokerResponseHeader) -> None:
+        """Note the master as the first name server says that knows one."""
+        self._masters[name_server] = found
+        known = [self._masters[each] for each in self._stale if each in self._masters]
+        best = next((each for each in known if each.master_addr), RegisterBrokerResponseHeader())
+        self._replicas.found_master(best.master_addr or "", best.ha_server_addr or "")
 
     async def _register(self, address: str) -> None:
         changes = self._changes
@@ -159,6 +179,9 @@ class Registration:
         async with self._progress:
             self._told[address] = changes
             self._progress.notify_all()
+        if self._settings.now.is_slave:
+            self._note_master(address, answer.header(RegisterBrokerResponseHeader))
+            return  # which of its topics are ordered, its master's table says
         if answer.body:
             table = decode_body(_KVTable, answer.body).table
             await self._slices.finish(self._take_order(table))
@@ -202,7 +225,7 @@ class Registration:
             broker_addr=settings.broker_address,
             cluster_name=settings.broker_cluster_name,
             # Not None: Java's name server refuses that. A slave connects to no empty address.
-            ha_server_addr="",
+            ha_server_addr=self._replicas.ha_address,
             broker_id=settings.broker_id,
             enable_acting_master=False,
             body_crc32=body_crc(body),

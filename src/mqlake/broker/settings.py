@@ -23,14 +23,17 @@ from mqlake.store.bounds import (
     CountOrNone,
     Effect,
     Interval,
+    IPAddressOrEmpty,
     Label,
     ListenAddress,
     Name,
+    Networks,
     Now,
     PathOrEmpty,
     PathText,
     Pause,
     Percent,
+    Port,
     Restart,
     Timeout,
     Within,
@@ -91,7 +94,8 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     broker_cluster_name: Restart[Name] = "DefaultCluster"
     broker_name: Restart[Name] = msgspec.field(default_factory=socket.gethostname)
     broker_id: Restart[CountOrNone] = 0
-    """Only 0, a master."""
+    """0 for a master; 1 or more for a slave, another one for each slave of a master. It may change
+    with `brokerRole`."""
     namesrv_addr: Restart[Addresses] = ""
     """Name servers, separated by `;`."""
     bind_address: Restart[ListenAddress] = ""
@@ -151,6 +155,11 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     character, in which nobody else is served."""
     lite_pull_message_enable: Now[bool] = True
     use_server_side_reset_offset: Now[bool] = True
+    slave_read_enable: Now[bool] = False
+    """On a slave: whether it serves pulls. On a master: whether a consumer that lags is sent to
+    the slave `whichBrokerWhenConsumeSlowly` of its group."""
+    access_message_in_memory_max_ratio: Now[Percent] = 40
+    """Percent of the machine's memory; messages nearer to the log's end count as being in it."""
 
     # Clients
     channel_expired_timeout: Now[Interval] = 120_000
@@ -217,6 +226,25 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
     long_request_queue_capacity: Now[Annotated[int, Within(1, 100_000)]] = 1000
     """How many requests that take longer than 2 ms may wait for their turn."""
 
+    # Replication
+    ha_listen_port: Restart[Port] = 0
+    """Port for slaves. 0: `listenPort` + 1 if that is free, which RocketMQ has as 10912."""
+    broker_ip2: Restart[IPAddressOrEmpty] = msgspec.field(default="", name="brokerIP2")
+    """The address of this machine that slaves are told; without it, `brokerIP1`."""
+    ha_allowed_addresses: Restart[Networks] = ""
+    """Addresses and networks of slaves, separated by `;`, such as `10.0.0.7;10.1.0.0/16`; without
+    any, everyone who reaches the port is given the commit log (mqlake's own)."""
+    ha_master_address: Restart[Addresses] = ""
+    """The "host:port" of the master's port for slaves; without it, the name server tells it."""
+    ha_send_heartbeat_interval: Restart[Interval] = 5000
+    ha_housekeeping_interval: Restart[Interval] = 20_000
+    """After so long without a byte either side closes the connection."""
+    ha_transfer_batch_size: Restart[Annotated[int, Within(1, 1 << 24)]] = 32 << 10
+    """Most bytes of the commit log in one frame."""
+    ha_flow_control_enable: Restart[bool] = False
+    """Whether each slave is sent `maxHaTransferByteInSecond` at most."""
+    max_ha_transfer_byte_in_second: Restart[Annotated[int, Within(1024, 1 << 40)]] = 100 << 20
+
     # Connections
     max_connection_memory: Now[Annotated[int, Within(_LEAST_MEMORY, 1 << 40)]] = 192 << 20
     """Bytes held for all connections together before the greediest are closed."""
@@ -233,12 +261,20 @@ class BrokerSettings(StoreSettings, frozen=True, rename="camel", kw_only=True):
             raise StoreError(
                 f"setting listenPort: {self.listen_port} is not within {least} and {LAST_PORT}"
             )
-        if self.broker_id:
-            raise StoreError(f"setting brokerId: {self.broker_id} is a slave's; masters have 0")
+        self._check_role()
         wanted = self.store_path_commit_log
         if wanted and Path(wanted).expanduser() != self.store_path / "commitlog":
             raise StoreError(
                 f"setting storePathCommitLog: {wanted} is not commitlog in storePathRootDir"
+            )
+
+    def _check_role(self) -> None:
+        role = self.broker_role.value
+        if self.is_slave and not self.broker_id:
+            raise StoreError(f"setting brokerId: 0 is the master's; give this {role} 1 or more")
+        if self.broker_id and not self.is_slave:
+            raise StoreError(
+                f"setting brokerId: {self.broker_id} is a slave's; brokerRole {role} has 0"
             )
 
     @property
@@ -272,7 +308,9 @@ def _names(effect: Effect) -> frozenset[str]:
     )
 
 
-NOW, RESTART = _names(Effect.NOW), _names(Effect.RESTART)
+ROLE = frozenset(("brokerRole", "brokerId"))
+"""The names of the settings whose change promotes or demotes a broker that runs."""
+NOW, RESTART = _names(Effect.NOW), _names(Effect.RESTART) - ROLE
 """The names of the settings that take effect at once, and at a restart only."""
 
 

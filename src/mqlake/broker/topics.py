@@ -39,6 +39,7 @@ _OF_OWN_TOPICS = (
     "cluster_topic_enable",
     "broker_topic_enable",
     "trace_topic_enable",
+    "broker_role",
 )
 """The settings that `_own_topics` reads and that may change."""
 
@@ -65,9 +66,10 @@ class Topics:
         self._being_deleted: set[str] = set()
         self._own = list(_own_topics(settings.now))
         self._system = _system(self._own)
-        for topic in self._own:
-            if topic.topic_name not in table:
-                table.put(topic)
+        if not settings.now.is_slave:  # whose topics are its master's
+            for topic in self._own:
+                if topic.topic_name not in table:
+                    table.put(topic)
         settings.on_change(self._update_own, *_OF_OWN_TOPICS)
         for topic in [topic for name in table if (topic := table.get(name)) is not None]:
             if (bounded := _bounded(topic)) != topic:
@@ -110,6 +112,8 @@ class Topics:
         before = {topic.topic_name: topic for topic in self._own}
         self._own = list(_own_topics(self._settings.now))
         self._system = _system(self._own)
+        if self._settings.now.is_slave:
+            return
         for topic in self._own:
             found, old = self.get(topic.topic_name), before.get(topic.topic_name)
             if found is None:
@@ -167,6 +171,11 @@ class Topics:
     def put(self, topic: Topic) -> None:
         """Make or change a topic."""
         self._table.put(topic)
+        self.on_change()
+
+    def follow(self, topics: Mapping[str, Topic], version: DataVersion) -> None:
+        """Replace all topics, and their version, by those of a master."""
+        self._table.follow({name: _bounded(topic) for name, topic in topics.items()}, version)
         self.on_change()
 
     def count_change(self) -> None:

@@ -34,6 +34,10 @@ _POSITION = Struct(
 _SEAL = Struct(">I")
 _POSITION_AT = _FIELDS.size
 _SEAL_AT = _POSITION_AT + _POSITION.size
+USED = _SEAL_AT + _SEAL.size
+"""Bytes of the page that say something."""
+_FIELDS_BEFORE_5 = Struct(">4q")
+"""The fields without the data version."""
 
 
 class TimerCheckpoint(NamedTuple):
@@ -75,6 +79,8 @@ def decode(data: bytes | memoryview) -> tuple[TimerCheckpoint, TimerPosition | N
     Raises:
         FormatError: fewer than 56 bytes.
     """
+    if len(data) == _FIELDS_BEFORE_5.size:
+        return TimerCheckpoint(*_FIELDS_BEFORE_5.unpack(data)), None
     if len(data) < _FIELDS.size:
         raise FormatError(f"a timer checkpoint has {SIZE} bytes, this one {len(data)}")
     fields = TimerCheckpoint(*_FIELDS.unpack_from(data))

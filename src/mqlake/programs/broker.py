@@ -97,8 +97,10 @@ class BrokerProgram:
             self.name_servers = settings.namesrv_addr
             self._undo = undo.pop_all()
         _log.info(
-            "broker %s at %s, name server %s, store %s: ready after %.2f s",
+            "broker %s (%s, id %d) at %s, name server %s, store %s: ready after %.2f s",
             settings.broker_name,
+            settings.broker_role.value,
+            settings.broker_id,
             settings.broker_address,
             settings.namesrv_addr,
             settings.store_path,

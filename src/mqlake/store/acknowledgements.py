@@ -14,6 +14,7 @@ from mqlake.errors import StoreError
 from mqlake.store.append.put_result import PutError, PutResult, PutStatus
 from mqlake.store.live_settings import Current
 from mqlake.store.owned_store import OwnedStore
+from mqlake.store.replication.copies_awaited import CopiesAwaited
 from mqlake.store.settings import StoreSettings
 
 
@@ -44,16 +45,21 @@ class Acknowledgements:
         self._waiting: deque[_Waiting] = deque()
         self._expiry: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
+        self._copies = CopiesAwaited(core.copies, settings)
         settings.on_change(self._expire, "sync_flush_timeout")
 
     async def wait(self, result: PutResult) -> None:
-        """Return once an append is confirmed.
+        """Return once an append may be acknowledged.
 
         Raises:
-            PutError: the disk failed, or is late (`syncFlushTimeout`).
+            PutError: the disk failed, or is late (`syncFlushTimeout`); or slaves are.
         """
-        if self._watermarks.is_confirmed(result):
-            return
+        if result.end > self._watermarks.confirmed:
+            await self._flushed(result)
+        if result.waits_for_slaves:
+            await self._copies.wait(result)
+
+    async def _flushed(self, result: PutResult) -> None:
         future = self._loop.create_future()
         now = self._loop.time()
         self._waiting.append(_Waiting(result.end, now, future))
@@ -87,6 +93,7 @@ class Acknowledgements:
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
         self.release("the store was closed before the message was confirmed")
+        self._copies.finish()
         if self._expiry is not None:
             self._expiry.cancel()
 

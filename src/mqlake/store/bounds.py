@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -107,6 +107,28 @@ def _is_ip_address(text: str) -> bool:
     return "%" not in text
 
 
+def _is_ip_address_or_empty(text: str) -> bool:
+    return not text or _is_ip_address(text)
+
+
+def networks(text: str) -> list[IPv4Network | IPv6Network]:
+    """Return the networks of a list such as "10.0.0.7;10.1.0.0/16".
+
+    Raises:
+        ValueError: a part is neither an address nor a network.
+    """
+    parts = (part.strip() for part in text.split(";"))
+    return [ip_network(part) for part in parts if part]
+
+
+def _are_networks(text: str) -> bool:
+    try:
+        networks(text)
+    except ValueError:
+        return False
+    return len(text) <= _LONGEST_LIST
+
+
 def _is_name(text: str) -> bool:
     """Say whether a name can be part of a topic's, and stored with every message."""
     data = text.encode("utf-8", "replace")
@@ -174,6 +196,10 @@ Delays = Annotated[
     Form('at most 1000 delays of at most 100 years, such as "1s 5s 1m 2h 1d"', _is_delays),
 ]
 IPAddress = Annotated[str, Form("an IP address", _is_ip_address)]
+IPAddressOrEmpty = Annotated[str, Form("an IP address, or nothing", _is_ip_address_or_empty)]
+Networks = Annotated[
+    str, Form('IP addresses and networks, several separated by ";"', _are_networks)
+]
 Name = Annotated[
     str, Form(f"1 to {_LONGEST_NAME} bytes of printable text without slashes", _is_name)
 ]

@@ -22,6 +22,9 @@ from mqlake.store.settings import StoreSettings, make_settings
 S = TypeVar("S", bound=msgspec.Struct)
 S_co = TypeVar("S_co", bound=msgspec.Struct, covariant=True)
 
+ROLE = frozenset(("broker_role", "broker_id"))
+"""Fields that change when a broker is promoted or demoted (`LiveSettings.switch`)."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +52,7 @@ class Current(Generic[S_co]):
         """
         known = effects(type(self.now))
         for name in names:
-            if known.get(name) is not Effect.NOW:
+            if known.get(name) is not Effect.NOW and name not in ROLE & known.keys():
                 raise StoreError(f"setting {name} does not change while a broker runs")
         self._subscribers.append((frozenset(names), function))
 
@@ -65,10 +68,21 @@ class LiveSettings(Current[S]):
         Raises:
             StoreError: a field has changed that takes effect at a restart only; nothing changes.
         """
+        self._replace(settings, frozenset())
+
+    def switch(self, settings: S) -> None:
+        """Do what `replace` does, for settings with another role: promote or demote a broker.
+
+        Raises:
+            StoreError: as `replace`, for any field that is not in `ROLE`.
+        """
+        self._replace(settings, ROLE)
+
+    def _replace(self, settings: S, also: frozenset[str]) -> None:
         kind, old = type(settings), self.now
         changed = {name for name in effects(kind) if getattr(settings, name) != getattr(old, name)}
         for name in sorted(changed):
-            if effects(kind)[name] is Effect.RESTART:
+            if effects(kind)[name] is Effect.RESTART and name not in also:
                 raise StoreError(f"setting {encoded_name(kind, name)} takes effect at a restart")
         self.now = settings
         for names, function in self._subscribers:

@@ -35,6 +35,8 @@ from mqlake.store.port import Health
 from mqlake.store.reads.live_reads import LiveReads
 from mqlake.store.reads.tail import Following
 from mqlake.store.recovery.recovery import Progress
+from mqlake.store.replication.copies import Copies
+from mqlake.store.replication.log_copying import LogCopying, waiting
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import LOADED_TICK, LOOK_INTERVAL, TICK, Job
 from mqlake.store.settings import StoreSettings
@@ -72,6 +74,8 @@ class MessageStore(Answers):
     transactions: Transactions
     retention: Retention
     health: Health
+    copies: Copies
+    copying: LogCopying
     failed: asyncio.Future[StoreError]
 
     def __init__(
@@ -135,6 +139,8 @@ class MessageStore(Answers):
         self.reads, self.config, self.retention = core.reads, core.config, core.retention
         self.redelivery, self.timers = core.redelivery, core.timers
         self.transactions, self.health = core.transactions, core
+        self.copies = core.copies
+        self.copying = LogCopying(core, self._sync, self._tick_soon)
 
     def _open(self) -> OwnedStore:
         directory = self._given_directory or LocalOwnedDirectory.make(self._path)
@@ -205,7 +211,7 @@ class MessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        return await self._finish(self.core.put(message))
+        return await self._finish(waiting(self.core.put(message), message))
 
     async def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics in one go; return once all of them are durable.
@@ -226,19 +232,21 @@ class MessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        return await self._finish(self.core.put_batch(batch))
+        return await self._finish(waiting(self.core.put_batch(batch), batch))
 
     def append_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages as `put_many` does, without waiting until they are confirmed."""
         results = self.core.put_many(messages)
         self._tick_soon()
+        if self.core.copies.are_counted:
+            return [waiting(*pair) for pair in zip(results, messages, strict=True)]
         return results
 
     def append_batch(self, batch: MessageBatch) -> PutResult:
         """Append a batch as `put_batch` does, without waiting; a refusal is a result too."""
         result = self.core.put_batch(batch)
         self._tick_soon()
-        return result
+        return waiting(result, batch) if self.core.copies.are_counted else result
 
     def append_drafts(
         self,
@@ -266,7 +274,7 @@ class MessageStore(Answers):
         core = self.core
         result = core.put_again(message) if may_wait else core.redelivery.put(message)
         self._tick_soon()
-        return result
+        return waiting(result, message) if core.copies.are_counted else result
 
     def append_half(self, message: Message) -> PutResult:
         """Append a half message, of the group in its PGROUP; a refusal is a result too."""
@@ -347,6 +355,7 @@ class MessageStore(Answers):
             since = (self.core.clock.milliseconds() - self.core.last_tick) / 1000
             is_loaded = since < LOADED_TICK
             self._tick_timer = self._loop.call_later(LOADED_TICK if is_loaded else TICK, self._tick)
+        self.copying.tell()
 
     def _tick(self) -> None:
         self._tick_timer = None
@@ -356,6 +365,7 @@ class MessageStore(Answers):
         """Dispatch for one turn, and what is left once requests have been served in between."""
         if not self.core.tick(LONGEST_TURN) and self._tick_timer is None:
             self._tick_timer = self._loop.call_later(0, self._tick)
+        self.copying.tell()
 
     async def _sync(self) -> None:
         """Make the log durable, and dispatch what is confirmed then."""

@@ -17,6 +17,7 @@ from typing import Self
 
 from mqlake.dispatch.drafts import Drafts
 from mqlake.errors import StoreError, SyncError
+from mqlake.formats.checkpoint import STILL_OPEN, Checksummed
 from mqlake.formats.consume_queue import ENTRY_SIZE, SCHEDULE_TOPIC
 from mqlake.storage.clock import Clock, SystemClock
 from mqlake.storage.fork_guard import ForkGuard
@@ -39,6 +40,8 @@ from mqlake.store.reads.live_reads import Live, LiveReads
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, Reached, reached
 from mqlake.store.recovery.recovery import Progress, Recovered, recover
+from mqlake.store.replication.copies import Copies
+from mqlake.store.replication.received_log import ReceivedLog
 from mqlake.store.retention.retention import Retention
 from mqlake.store.services import Job, Service, Services
 from mqlake.store.settings import FlushDiskType, StoreSettings
@@ -68,6 +71,8 @@ class OwnedStore:
         settings: as they are now.
         log, queues, index: the files that are written.
         watermarks: how far the log is confirmed, and what else is known of where it is.
+        copies: which part of the log slaves have.
+        received: takes the bytes of a master's log, if this store is a slave's.
         offsets: the next offset of each queue.
         dispatcher: derives queues and index from the log.
         config: topics, groups, offsets.
@@ -109,7 +114,11 @@ class OwnedStore:
             directory, self.log, self.queues, self.index, found.checkpoint, settings, clock
         )
         self.failure: StoreError | None = None
-        self.watermarks = Watermarks(self.log, self.dispatcher, settings.now.flush_disk_type)
+        self.copies = Copies(settings, lambda: self.log.end)
+        self.received = ReceivedLog(self.log)
+        self.watermarks = Watermarks(
+            self.log, self.dispatcher, settings.now.flush_disk_type, self.copies
+        )
         self.reads = LiveReads(
             Live(
                 self.log,
@@ -122,6 +131,7 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
+        self.dispatcher.arrived = self._arrived
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
@@ -280,6 +290,71 @@ class OwnedStore:
         is_late = self.clock.milliseconds() - self.last_tick > _LONGEST_TICK
         if is_late and not self.fork_guard.is_child:
             self.tick(LONGEST_TURN)
+
+    # Receive, as a slave does
+
+    def _arrived(self, topic: str, queue_id: int, end: int) -> None:
+        """Tell readers of new messages; note where a queue goes on if a master has put them."""
+        if self.settings.is_slave:
+            self.offsets.set(topic, queue_id, end)
+        self.reads.arrivals(topic, queue_id, end)
+
+    def receive(self, data: bytes | memoryview) -> None:
+        """Append bytes of the master's log that begin at `received.expected`.
+
+        Raises:
+            StoreError: they are no records, or this store takes nothing now.
+            DiskError: no room on the disk. What `received` holds is dropped, as after the former.
+        """
+        self.fork_guard.check()
+        if self.not_writable is not None or self._is_shut_down:
+            raise StoreError(f"the store is read-only: {self.not_writable or 'it is shut down'}")
+        try:
+            self.received.take(data)
+        except BaseException:
+            self.received.drop()
+            raise
+
+    def follow(self) -> None:
+        """Get ready for the records of a master, which may have no checksums.
+
+        Raises:
+            DiskError: the disk failed.
+        """
+        self._checkpoint.checksummed = None
+        self.checkpoint()
+
+    def lead(self) -> None:
+        """Get ready to put messages after those of a master.
+
+        Raises:
+            StoreError: what it has sent cannot be dispatched, or the disk failed.
+        """
+        self.received.drop()
+        while self.watermarks.dispatched < self.log.end:
+            before = self.watermarks.dispatched
+            self.sync_log()
+            if self._dispatch_failure is not None or self.watermarks.dispatched == before:
+                raise self._dispatch_failure or StoreError(
+                    f"nothing is dispatched from {before} on"
+                )
+        if self.settings.enabled_append_prop_crc:
+            self._checkpoint.checksummed = Checksummed(self.log.end, STILL_OPEN)
+        self.checkpoint()
+
+    def begin_at(self, physical_offset: int) -> None:
+        """Let an empty log begin where a master's first file does.
+
+        Raises:
+            StoreError: the log is not empty.
+            DiskError: the disk failed.
+        """
+        if self.log.segments:
+            raise StoreError(f"the log is not empty: it ends at {self.log.end}")
+        self.log.begin_at(physical_offset)
+        self.dispatcher.position = physical_offset
+        # Without it, the next start would take the first files for lost.
+        self.checkpoint()
 
     def tick(self, seconds: float = inf) -> bool:
         """Dispatch everything that is confirmed; return whether that is done, or failed.
@@ -453,11 +528,37 @@ class OwnedStore:
             ),
             Service(_LINKS_INTERVAL, self._check_links, "links"),
             *self.retention.services(),
-            *self.scheduled.services(),
-            *self.timers.services(),
-            *self.transactions.services(),
+            *self._of_master(self.scheduled.services(), self.scheduled.begin),
+            *self._of_master(self.timers.services(), self.timers.begin),
+            self.timers.file_service(),
+            *self._of_master(self.transactions.services(), self.transactions.begin),
             *self.config.services(),
         ]
+
+    def _of_master(self, services: list[Service], begin: Callable[[], None]) -> list[Service]:
+        """Let services rest while this store is a slave's: what they put comes from the master.
+
+        Args:
+            begin: called before they start again, to take up what the master has done.
+        """
+        is_resting = False
+
+        def resting(start: Callable[[], Job | None]) -> Callable[[], Job | None]:
+            def start_at_master() -> Job | None:
+                nonlocal is_resting
+                if self.settings.is_slave:
+                    is_resting = True
+                    return None
+                if is_resting:
+                    begin()
+                    is_resting = False
+                return start()
+
+            return start_at_master
+
+        for service in services:
+            service.start = resting(service.start)
+        return services
 
     def _flush(self) -> Job | None:
         now, unflushed = self.clock.monotonic(), self.log.end - self.log.flushed

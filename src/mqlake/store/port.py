@@ -33,6 +33,8 @@ from mqlake.store.log.scan import Head
 from mqlake.store.queues.time_search import Boundary
 from mqlake.store.reads.arrivals import Arrivals, Listener
 from mqlake.store.reads.live_result import LiveGetResult
+from mqlake.store.replication.copies import Copies, Copy
+from mqlake.store.replication.log_copying import LogCopying
 from mqlake.store.results import QueryResult, QueueRange
 from mqlake.store.services import Service
 from mqlake.store.stored import Stored
@@ -44,12 +46,15 @@ __all__ = [
     "Boundary",
     "CheckBack",
     "ConfigTables",
+    "Copies",
+    "Copy",
     "EndStatus",
     "Ended",
     "Head",
     "Health",
     "Listener",
     "LiveGetResult",
+    "LogCopying",
     "Reads",
     "Redelivery",
     "Retention",
@@ -220,6 +225,18 @@ class Timers(Protocol):
         """What was due before this time (ms) was delivered, if it was in the log at the look."""
         ...
 
+    def checkpoint(self) -> bytes:
+        """Return how far all was delivered, as a slave takes it."""
+        ...
+
+    def follow(self, checkpoint: bytes) -> None:
+        """Take over how far a master has delivered.
+
+        Raises:
+            FormatError: this is no checkpoint.
+        """
+        ...
+
 
 class Transactions(Protocol):
     """Half messages whose producers do not answer."""
@@ -320,6 +337,16 @@ class Store(Protocol):
     @property
     def health(self) -> Health:
         """What went wrong."""
+        ...
+
+    @property
+    def copies(self) -> Copies:
+        """Which part of the log slaves have."""
+        ...
+
+    @property
+    def copying(self) -> LogCopying:
+        """The bytes of the log, for slaves and from a master."""
         ...
 
     @property

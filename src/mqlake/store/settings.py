@@ -65,6 +65,7 @@ class BrokerRole(Enum):
     ASYNC_MASTER = "ASYNC_MASTER"
     SYNC_MASTER = "SYNC_MASTER"
     SLAVE = "SLAVE"
+    """It has the messages of its master, and takes none itself."""
 
 
 class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -91,6 +92,7 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     # Append
     broker_role: Restart[BrokerRole] = BrokerRole.ASYNC_MASTER
+    """`updateBrokerConfig` promotes or demotes a broker that runs, at once."""
     broker_ip1: Restart[IPAddress] = msgspec.field(default="127.0.0.1", name="brokerIP1")
     listen_port: Restart[Port] = 10911
     max_message_size: Now[Annotated[int, Within(1, 1 << 30)]] = 4 << 20
@@ -113,6 +115,19 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     flush_consume_queue_least_pages: Now[Pages] = 2
     flush_consume_queue_thorough_interval: Now[Pause] = 60_000
     sync_flush_timeout: Now[Timeout] = 5000
+
+    # Copies on slaves
+    in_sync_replicas: Now[Annotated[int, Within(1, 100)]] = 2
+    """How many copies a SYNC_MASTER waits for, its own counted. 1, which is RocketMQ's default,
+    waits for no slave."""
+    min_in_sync_replicas: Now[Annotated[int, Within(1, 100)]] = 1
+    """The fewest copies that `enableAutoInSyncReplicas` may reduce that to."""
+    enable_auto_in_sync_replicas: Now[bool] = False
+    """Whether a SYNC_MASTER waits for fewer copies while fewer slaves are in sync."""
+    slave_timeout: Now[Timeout] = 3000
+    """How long a SYNC_MASTER waits for slaves before it answers FLUSH_SLAVE_TIMEOUT."""
+    ha_max_gap_not_in_sync: Now[Annotated[int, Within(1, 1 << 62)]] = 256 << 20
+    """Bytes of the log that a slave may lack and still be in sync."""
 
     # Reading
     max_transfer_bytes_on_message_in_memory: Now[Annotated[int, Within(1, 64 << 20)]] = 256 << 10
@@ -167,6 +182,11 @@ class StoreSettings(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
                 f" {self.max_index_num} entries take {size} bytes, and an index file has at most"
                 f" {INT_MAX}"
             )
+
+    @property
+    def is_slave(self) -> bool:
+        """Whether the messages come from a master. Ask each time: a broker may be promoted."""
+        return self.broker_role is BrokerRole.SLAVE
 
 
 S = TypeVar("S", bound=msgspec.Struct)

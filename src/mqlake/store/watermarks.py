@@ -10,23 +10,28 @@ from collections.abc import Sequence
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.replication.copies import Copies
 from mqlake.store.settings import FlushDiskType
 
 
 class Watermarks:
     """Physical offsets, in bytes, at which a record begins or the log ends. For the store's thread.
 
-    `confirmed` alone decides what is acknowledged, dispatched and read. `flushed` is about this
-    disk: it bounds what may be kept elsewhere as done, or removed.
-
-    Attributes:
-        confirms_at_append: a record is confirmed as soon as it is appended, so that no
-            acknowledgement has to wait.
+    `confirmed` decides what is dispatched and read, and what slaves are sent. A put is acknowledged
+    once it is confirmed and enough slaves have it (`copies`). `flushed` is about this disk: it
+    bounds what may be kept elsewhere as done, or removed.
     """
 
-    def __init__(self, log: OwnedCommitLog, dispatcher: Dispatcher, flush: FlushDiskType) -> None:
-        self._log, self._dispatcher = log, dispatcher
-        self.confirms_at_append = flush is FlushDiskType.ASYNC_FLUSH
+    def __init__(
+        self, log: OwnedCommitLog, dispatcher: Dispatcher, flush: FlushDiskType, copies: Copies
+    ) -> None:
+        self._log, self._dispatcher, self._copies = log, dispatcher, copies
+        self._is_async = flush is FlushDiskType.ASYNC_FLUSH
+
+    @property
+    def confirms_at_append(self) -> bool:
+        """Whether a record may be acknowledged as soon as it is appended: none has to wait."""
+        return self._is_async and not self._copies.are_counted
 
     @property
     def min_offset(self) -> int:
@@ -45,11 +50,11 @@ class Watermarks:
 
     @property
     def confirmed(self) -> int:
-        """Physical offset before which messages may be acknowledged, dispatched and read.
+        """Physical offset before which messages may be dispatched and read, and sent to slaves.
 
         Under ASYNC_FLUSH that is the log's end, under SYNC_FLUSH what is on this disk.
         """
-        return self._log.end if self.confirms_at_append else self._log.flushed
+        return self._log.end if self._is_async else self._log.flushed
 
     @property
     def dispatched(self) -> int:
@@ -58,7 +63,11 @@ class Watermarks:
 
     def is_confirmed(self, result: PutResult) -> bool:
         """Say whether an append may be acknowledged; what was refused may be answered at once."""
-        return self.confirms_at_append or result.end <= self.confirmed
+        if self.confirms_at_append:
+            return True
+        if result.end > self.confirmed:
+            return False
+        return not result.waits_for_slaves or result.end <= self._copies.confirmed
 
     def unconfirmed(self, results: Sequence[PutResult]) -> PutResult | None:
         """Return the append that acknowledging all of these has to wait for, None if none does.

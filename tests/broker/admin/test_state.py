@@ -11,8 +11,9 @@ import pytest
 from mqlake.broker.admin.runtime import readable_size
 from mqlake.errors import StoreError
 from mqlake.formats.java_string import hash_code
+from mqlake.protocol.bodies.ha import HaRuntimeInfo
 from mqlake.protocol.bodies.route import KVTable
-from mqlake.protocol.bodies.stats import BrokerStats, HaRuntimeInfo, QueueEntries
+from mqlake.protocol.bodies.stats import BrokerStats, QueueEntries
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.headers.admin import (

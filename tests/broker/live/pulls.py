@@ -133,3 +133,19 @@ async def max_pull_polling_size(broker: Running) -> None:
     await fill(broker, 1, 1)
     await asyncio.gather(*waiting)
     await other.client.close()
+
+
+@observes("slaveReadEnable", accessMessageInMemoryMaxRatio=0)
+async def slave_reads(broker: Running) -> None:
+    await fill(broker, 3)
+    assert (await pull(broker)).offsets.suggest_which_broker_id == 0
+    await change(broker, slaveReadEnable="true")
+    assert (await pull(broker)).offsets.suggest_which_broker_id == 1
+
+
+@observes("accessMessageInMemoryMaxRatio", slaveReadEnable=True)
+async def memory_ratio(broker: Running) -> None:
+    await fill(broker, 3)
+    assert (await pull(broker)).offsets.suggest_which_broker_id == 0
+    await change(broker, accessMessageInMemoryMaxRatio=0)
+    assert (await pull(broker)).offsets.suggest_which_broker_id == 1

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import struct
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mqlake.errors import FormatError
 from mqlake.formats import timer_checkpoint, timer_log
 from mqlake.formats.properties import UNIQ_KEY
 from mqlake.formats.timer_checkpoint import TimerCheckpoint
@@ -15,8 +19,9 @@ from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.store.append.message import Message
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.delivery.timer_messages import TIMER_TOPIC
+from mqlake.store.live_settings import LiveSettings
 from mqlake.store.owned_store import OwnedStore
-from mqlake.store.settings import StoreSettings
+from mqlake.store.settings import BrokerRole, StoreSettings
 from tests.crash.clock import ManualClock
 from tests.store.live_parts import NOW
 
@@ -186,7 +191,7 @@ def test_the_position_waits_for_the_log(timed: Timed) -> None:
     timed.clock.forward(3 * SECOND)
     timed.store.timers.deliver()
     timed.store.timers.keep()
-    (flush,) = [s for s in timed.store.timers.services() if s.interval == SECOND]
+    flush = timed.store.timers.file_service()
     assert flush.start() is None
     timed.store.sync_log()
     timed.store.timers.keep()
@@ -328,3 +333,50 @@ def test_nothing_is_lost_and_nothing_repeated_without_a_crash(
     if "crash" not in dict(steps):
         assert len(timed.bodies) == len(due)
     timed.store.close()
+
+
+def test_a_slaves_store_goes_on_where_its_masters_was(tmp_path: Path) -> None:
+    """It has the master's log and checkpoint, and delivers only once it is a master."""
+    master = Timed(tmp_path / "master")
+    master.send("first", TIMER_DELAY_SEC=1)
+    master.send("second", TIMER_DELAY_SEC=3600)
+    master.after(3 * SECOND)
+    assert master.bodies == ["first"]
+    master.store.sync_log()
+    master.after(3 * SECOND)
+    checkpoint = master.store.timers.checkpoint()
+    assert len(checkpoint) == timer_checkpoint.USED
+    master.store.close()
+    shutil.copytree(tmp_path / "master" / "commitlog", tmp_path / "slave" / "commitlog")
+
+    settings = msgspec.structs.replace(FEW, broker_role=BrokerRole.SLAVE)
+    slave = Timed(tmp_path / "slave", settings)
+    slave.clock.forward(2 * 3600 * SECOND)
+    slave.after(2 * SECOND)
+    assert slave.bodies == ["first"]
+    slave.store.timers.follow(checkpoint)
+    slave.after(2 * SECOND)
+    assert slave.bodies == ["first"]
+    slave.store.close()
+    assert slave.file(STATE)[: timer_checkpoint.USED] == checkpoint
+    live = LiveSettings(settings)
+    slave.store = OwnedStore.open(LocalOwnedDirectory.make(slave.path), live, slave.clock)
+    slave.after(2 * SECOND)
+    live.switch(FEW)
+    slave.after(2 * SECOND)
+    slave.after(2 * SECOND)
+    assert slave.bodies == ["first", "second"]
+
+
+def test_a_checkpoint_of_rocketmq_is_followed(tmp_path: Path) -> None:
+    """Releases before 5 send four numbers, without the version of the data."""
+    fields = TimerCheckpoint(NOW, 52, 3, 3)
+    for data in (struct.pack(">7q", *fields), struct.pack(">4q", *fields[:4])):
+        slave = Timed(tmp_path / str(len(data)), msgspec.structs.replace(FEW))
+        slave.store.timers.follow(data)
+        found, position = timer_checkpoint.decode(slave.store.timers.checkpoint())
+        assert position is not None
+        assert (position.done_before, position.taken_in) == (NOW, 3)
+        assert found.last_read_time == NOW
+        with pytest.raises(FormatError):
+            slave.store.timers.follow(data[:-1])

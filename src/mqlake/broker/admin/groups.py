@@ -10,6 +10,7 @@ import msgspec
 from mqlake.broker.admin.attributes import GROUP_ATTRIBUTES, changed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
+from mqlake.broker.admin.pages import page
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import PERM_READ
@@ -31,6 +32,7 @@ from mqlake.protocol.headers.admin import (
     GroupForbiddenHeader,
     GroupNameHeader,
 )
+from mqlake.protocol.headers.slaves import AllGroupsHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
@@ -200,10 +202,15 @@ class GroupAdmin:
 
     def _all(self, request: Command) -> Job[Command]:
         groups, version = self._parts.groups, self._parts.groups.version
-        members: list[bytes] = []
-        for name in list(groups):
+        asked, total, members = request.header(AllGroupsHeader), len(groups), list[bytes]()
+        names, is_whole = page(
+            groups, asked.group_seq, asked.max_group_num, asked.data_version, version
+        )
+        for name in names:
             if (group := groups.get(name)) is not None:
                 members.append(encode_body(name) + b":" + encode_group(group))
             yield
-        header = GroupCountHeader(total_group_num=len(members))
-        return response(request, header=header, body=join_groups(members, version))
+        header = GroupCountHeader(total_group_num=len(members) if is_whole else total)
+        table = groups.forbidden_table()
+        forbidden = table if is_whole else {name: table[name] for name in names if name in table}
+        return response(request, header=header, body=join_groups(members, version, forbidden))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
-from mqlake.protocol.bodies.stats import HaRuntimeInfo
 from mqlake.protocol.body import encode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
@@ -21,7 +20,7 @@ _FILE_ENGINE, _ROCKSDB_ENGINE = "F", "R"
 
 
 class MaintenanceAdmin:
-    """Answers requests that clean up, and those about slaves and RocksDB."""
+    """Answers requests that clean up, and those about RocksDB."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -32,7 +31,6 @@ class MaintenanceAdmin:
             Route(RequestCode.DELETE_EXPIRED_COMMITLOG, self._clean, Permission.UPDATE),
             Route(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, self._clean_queues, Permission.UPDATE),
             Route(RequestCode.CLEAN_UNUSED_TOPIC, self._clean_topics, Permission.UPDATE),
-            Route(RequestCode.GET_BROKER_HA_STATUS, self._ha_status, Permission.READ),
             Route(RequestCode.RESET_MASTER_FLUSH_OFFSET, self._done, Permission.UPDATE),
             Route(RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, self._check_queues, Permission.READ),
             Route(RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON, self._export, Permission.READ),
@@ -57,10 +55,6 @@ class MaintenanceAdmin:
                 with topics.deleting(topic):
                     await store.remove_topic(topic)
         return response(request)
-
-    def _ha_status(self, _peer: Peer, request: Command) -> Command:
-        end = self._parts.store.watermarks.end
-        return response(request, body=encode_body(HaRuntimeInfo(True, end)))
 
     def _check_queues(self, _peer: Peer, request: Command) -> Command:
         """There is one kind of consume queue here, so there is nothing to compare."""

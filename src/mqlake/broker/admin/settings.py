@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.settings import NOW, RESTART, BrokerSettings, make_broker_settings
+from mqlake.broker.settings import NOW, RESTART, ROLE, BrokerSettings, make_broker_settings
 from mqlake.errors import StoreError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -26,10 +26,9 @@ from mqlake.protocol.headers.admin import ConfigVersionHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.store.settings import parse_properties, texts
+from mqlake.store.settings import BrokerRole, parse_properties, texts
 
 ABSENT = {
-    "slaveReadEnable": "false",
     "useTLS": "false",
     "clientCallbackExecutorThreads": str(os.cpu_count() or 1),
 }
@@ -82,7 +81,7 @@ class SettingsAdmin:
                 ResponseCode.NO_PERMISSION, f"{reason} broker.conf, and start the broker again"
             )
         # RocketMQ passes over names that it does not know.
-        known = {name: value for name, value in changes.items() if name in NOW}
+        known = {name: value for name, value in changes.items() if name in NOW | ROLE}
         # A change goes on to its end when its client is gone or the broker stops.
         task = asyncio.create_task(self._change(known))
         self._changes.add(task)
@@ -93,6 +92,7 @@ class SettingsAdmin:
 
     async def _change(self, values: Mapping[str, str]) -> None:
         async with self._changing:
+            values = _with_id(self._parts.settings, values)
             new = _with(self._parts.settings, values)
             shown = texts(new)
             kept = {name: shown[name] for name in values}
@@ -102,17 +102,47 @@ class SettingsAdmin:
                 reason = f"the settings are as they were, since they could not be kept: {error}"
                 _log.error("%s", reason)
                 raise RemotingError(ResponseCode.SYSTEM_ERROR, reason) from None
-            self._parts.live.replace(new)
+            if ROLE.isdisjoint(values):
+                self._parts.live.replace(new)
+            else:
+                await self._switch(new)
             self._version = msgspec.structs.replace(
                 self._version,
                 counter=self._version.counter + 1,
                 timestamp=self._parts.store.clock.milliseconds(),
             )
 
+    async def _switch(self, new: BrokerSettings) -> None:
+        """Promote or demote this broker.
+
+        Raises:
+            RemotingError: SYSTEM_ERROR: it has its old role, and keeps that.
+        """
+        old = texts(self._parts.settings)
+        try:
+            await self._parts.replication.switch(new)
+        except StoreError as error:
+            kept = {name: old[name] for name in ROLE}
+            await asyncio.to_thread(self._parts.settings_file.change, BrokerSettings, kept)
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        # Only now does a new master listen for slaves.
+        self._parts.names.changed()
+
     async def _stop(self) -> None:
         """Let changes end before the store, whose directory they may write to, is closed."""
         self._is_stopped = True
         await asyncio.gather(*self._changes, return_exceptions=True)
+
+
+def _with_id(settings: BrokerSettings, values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return changes in which a new role has a broker id: 0 a master's, 1 a slave's."""
+    role = values.get("brokerRole")
+    if role is None or "brokerId" in values:
+        return values
+    is_slave = role == BrokerRole.SLAVE.value
+    if is_slave == settings.is_slave:
+        return values
+    return {**values, "brokerId": "1" if is_slave else "0"}
 
 
 def _with(settings: BrokerSettings, values: Mapping[str, str]) -> BrokerSettings:

@@ -10,6 +10,7 @@ import msgspec
 from mqlake.broker.admin.attributes import TOPIC_ATTRIBUTES, changed, check_fixed
 from mqlake.broker.admin.bodies import admin_body
 from mqlake.broker.admin.kept import once_kept
+from mqlake.broker.admin.pages import page
 from mqlake.broker.admin.topic_checks import check_topic, refuse_system
 from mqlake.broker.parts import Parts
 from mqlake.formats.config.topics import Topic
@@ -26,6 +27,7 @@ from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.command import Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.headers.admin import CreateTopicHeader, TopicCountHeader, TopicNameHeader
+from mqlake.protocol.headers.slaves import AllTopicsHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Answer, Route
@@ -151,14 +153,18 @@ class TopicAdmin:
 
     def _all(self, request: Command) -> Job[Command]:
         topics, static_topics = self._parts.topics, self._parts.static_topics
-        version = encode_body(topics.version)
+        asked, version = request.header(AllTopicsHeader), encode_body(topics.version)
+        total = len(topics)
+        names, is_whole = page(
+            topics, asked.topic_seq, asked.max_topic_num, asked.data_version, topics.version
+        )
         members: list[bytes] = []
-        for name in list(topics):
+        for name in names:
             if (topic := topics.get(name)) is not None:
                 members.append(encode_body(name) + b":" + encode_body(topic))
             yield
         mappings: list[bytes] = []
-        for name in list(static_topics):
+        for name in list(static_topics) if is_whole else names:
             if (mapping := static_topics.get(name)) is not None:
                 mappings.append(encode_body(name) + b":" + encode_body(mapping))
             yield
@@ -175,7 +181,9 @@ class TopicAdmin:
                 b"}",
             )
         )
-        header = TopicCountHeader(total_topic_num=len(members))
+        # What was removed meanwhile has changed the version, too.
+        total = len(members) if is_whole else total
+        header = TopicCountHeader(total_topic_num=total)
         return response(request, header=header, body=body)
 
     def _stats(self, peer: Peer, request: Command) -> Later:

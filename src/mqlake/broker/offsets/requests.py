@@ -7,12 +7,12 @@ Upstream: `ConsumerManageProcessor`, `AdminBrokerProcessor`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
 
+from mqlake.broker.memory import bytes_in_memory
 from mqlake.broker.offsets.room import check_offsets
 from mqlake.broker.parts import Parts
 from mqlake.broker.static_topics.mappings import LogicQueue
@@ -36,9 +36,6 @@ from mqlake.store.port import Boundary
 
 Later = Answer | Coroutine[Any, Any, Answer]
 """An answer, at once unless another broker has to be asked."""
-
-_YOUNG = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 40 // 100
-"""Bytes at the log's end that are taken to be in memory (`accessMessageInMemoryMaxRatio`)."""
 
 _NO_BATCH = -1
 """What upstream answers as the min offset of a batch consume queue without a unit."""
@@ -117,7 +114,8 @@ class OffsetRequests:
             return False
         first = self._reads.head_from(topic, queue_id, 0)
         end = self._parts.store.watermarks.confirmed
-        return first is not None and end - first.physical_offset <= _YOUNG
+        in_memory = bytes_in_memory(self._parts.settings)
+        return first is not None and end - first.physical_offset <= in_memory
 
     def _update(self, _peer: Peer, request: Command) -> Later:
         header = request.header(UpdateConsumerOffsetHeader)

@@ -12,6 +12,7 @@ import msgspec
 
 from mqlake.broker.parts import Parts
 from mqlake.broker.pop.kept_table import KeptTable, Members
+from mqlake.broker.slave.answers import read_members, request_modes
 from mqlake.formats.config import MessageRequestModes
 from mqlake.formats.config.message_request_mode import MessageRequestMode
 from mqlake.formats.config.topics import PERM_READ
@@ -27,8 +28,8 @@ from mqlake.protocol.bodies.pop import (
 )
 from mqlake.protocol.bodies.route import TopicRouteData
 from mqlake.protocol.body import decode_body, encode_body
-from mqlake.protocol.codes import ResponseCode
-from mqlake.protocol.command import Command, response
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Body, Command, response
 from mqlake.protocol.errors import RemotingError
 from mqlake.protocol.naming import RETRY_PREFIX, topic_fault
 from mqlake.protocol.strategies import STRATEGIES, share
@@ -51,6 +52,7 @@ class AssignmentRequests:
         self._modes = self._file.found.message_request_mode_map
         self._count = sum(map(len, self._modes.values()))
         self._routes = _Routes(parts)
+        parts.followed[RequestCode.GET_ALL_MESSAGE_REQUEST_MODE] = self._follow
 
     async def query(self, _peer: Peer, request: Command) -> Command:
         """Answer which queues of a topic are a consumer's."""
@@ -104,6 +106,14 @@ class AssignmentRequests:
                 yield
             topics.append(encode_body(topic) + b":{" + b",".join(groups) + b"}")
         return response(request, body=b'{"messageRequestModeMap":{' + b",".join(topics) + b"}}")
+
+    def _follow(self, body: Body) -> Job[None]:
+        """Replace all modes by those that a master answers; these have no version."""
+        members = yield from read_members(body)
+        modes = yield from request_modes(members)
+        if modes != self._modes:
+            self._modes, self._count = modes, sum(map(len, modes.values()))
+            self._file.change()
 
     def _gather(self) -> Job[Members]:
         table: dict[str, dict[str, object]] = {}

@@ -30,7 +30,7 @@ class PopConsumption:
     """Answers pop consumers; gives messages out again that they do not acknowledge."""
 
     def __init__(self, parts: Parts) -> None:
-        self._store = parts.store
+        self._parts, self._store = parts, parts.store
         self._in_flight = InFlight(self._store.config.consumer_offsets)
         self._revive_topic = ReviveTopic(parts, self._in_flight)
         rounds = Rounds(parts)
@@ -45,9 +45,10 @@ class PopConsumption:
             parts, self._in_flight, self._revive_topic, ordered, waiting
         )
         self._assignment = AssignmentRequests(parts)
+        self._revival: Revival | None = None
         if parts.settings.timer_wheel_enable:
             parts.repeating.every(_LOOK_INTERVAL, self._look)
-            parts.repeating.every(_REVIVE_INTERVAL, Revival(parts, self._revive_topic).look)
+            parts.repeating.every(_REVIVE_INTERVAL, self._revive)
             parts.on_stop.append(self._stop)
 
     def routes(self) -> Sequence[Route]:
@@ -80,7 +81,17 @@ class PopConsumption:
         )
 
     def _look(self) -> None:
-        self._revive_topic.look(self._store.clock.milliseconds())
+        if not self._parts.settings.is_slave:
+            self._revive_topic.look(self._store.clock.milliseconds())
+
+    def _revive(self) -> None:
+        """Revive what is due; a slave leaves that to its master, and begins once it is one."""
+        if self._parts.settings.is_slave:
+            self._revival = None
+            return
+        if self._revival is None:
+            self._revival = Revival(self._parts, self._revive_topic)
+        self._revival.look()
 
     def _stop(self) -> None:
         """Keep on the disk what was known in memory only, and that the groups are behind it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from mqlake.broker.pull.reading import Found
+from mqlake.client.cluster import MASTER
 from mqlake.formats.config.subscription_group import SubscriptionGroup
 from mqlake.formats.config.topics import Topic
 from mqlake.protocol.codes import ResponseCode
@@ -30,7 +31,6 @@ _CODES = {
 OFFSET_RESET = "OFFSET_RESET"
 """What `GetMessageStatus` calls a group's offset that was set from outside."""
 
-_MASTER = "0"
 _OFFSETS = {"nextBeginOffset": "%d", "minOffset": "%d", "maxOffset": "%d"}
 _MOST_TEMPLATES = 64
 
@@ -50,13 +50,15 @@ def answer(
     group: SubscriptionGroup,
     remark: str,
     delta: int | None = None,
+    suggested: int = MASTER,
 ) -> Command | bytes:
     """Return the response to a pull, or its frame.
 
     Args:
+        suggested: the id, among the brokers of this name, of the one to pull from next.
         delta: of a logic queue: what clients add to the queue offsets of messages.
     """
-    flags = topic.topic_sys_flag, group.group_sys_flag
+    flags = topic.topic_sys_flag, group.group_sys_flag, suggested
     offsets = found.next_offset, found.min_offset, found.max_offset
     if code == ResponseCode.SUCCESS and delta is None:
         size = sum(map(len, found.pieces))
@@ -73,16 +75,18 @@ def answer(
 
 
 @lru_cache(_MOST_TEMPLATES)
-def _messages(serialization: int, remark: str, topic_flag: int, group_flag: int) -> FrameTemplate:
+def _messages(
+    serialization: int, remark: str, topic_flag: int, group_flag: int, suggested: int
+) -> FrameTemplate:
     """Return the answer with messages, but for what differs from pull to pull."""
     request = Command(0, serialization=serialization)
-    made = response(request, header=_flags(topic_flag, group_flag), remark=remark)
+    made = response(request, header=_flags(topic_flag, group_flag, suggested), remark=remark)
     return frame_template(made, _OFFSETS)
 
 
-def _flags(topic_flag: int, group_flag: int) -> dict[str, str]:
+def _flags(topic_flag: int, group_flag: int, suggested: int) -> dict[str, str]:
     return {
-        "suggestWhichBrokerId": _MASTER,
+        "suggestWhichBrokerId": str(suggested),
         "topicSysFlag": str(topic_flag),
         "groupSysFlag": str(group_flag),
     }

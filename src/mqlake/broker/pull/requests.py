@@ -13,10 +13,11 @@ import msgspec
 
 from mqlake.broker.offsets.room import has_room
 from mqlake.broker.parts import Parts
-from mqlake.broker.pull.answers import OFFSET_RESET, answer, code_of
+from mqlake.broker.pull.answers import OFFSET_RESET, answer
 from mqlake.broker.pull.checks import Allowed, PullChecks
 from mqlake.broker.pull.long_polls import LongPolls, Outcome, WaitingPull
 from mqlake.broker.pull.reading import Found, PullRead, read, warm_up
+from mqlake.broker.pull.which_broker import WhichBroker
 from mqlake.broker.static_topics.mappings import LogicQueue
 from mqlake.broker.static_topics.offsets import LogicOffsets
 from mqlake.broker.static_topics.pulls import PullOffsets, StretchPull, pull_from
@@ -73,6 +74,7 @@ class PullRequests:
         self._reads = parts.store.reads
         self._offsets = parts.store.config.consumer_offsets
         self._checks = PullChecks(parts)
+        self._which_broker = WhichBroker(parts)
         self._static_topics = parts.static_topics
         self._logic_offsets = LogicOffsets(
             parts.static_topics.broker_name, self._reads, self._offsets, parts.forwarder
@@ -230,9 +232,12 @@ class PullRequests:
         """Answer a pull, or let it wait."""
         found = self._read(pull.wanted)
         header = pull.header
-        code = code_of(found, header.queue_offset)
+        code, found = self._which_broker.judged(found, header.queue_offset)
         stretch = pull.stretch
         may_wait = header.sys_flag & MAY_SUSPEND and not (stretch and stretch.has_next)
+        if code == ResponseCode.PULL_NOT_FOUND and self._which_broker.is_redirected(found):
+            # Messages are at the master first: the consumer waits there.
+            code, may_wait = ResponseCode.PULL_RETRY_IMMEDIATELY, 0
         if code == ResponseCode.PULL_NOT_FOUND and may_wait:
             self._check_room(peer)
             peer.drop_body(pull.request)
@@ -277,6 +282,7 @@ class PullRequests:
         size = sum(map(len, found.pieces))
         self._parts.stats.got(group, topic, found.messages, size)
         status, delta = found.status.value, None
+        suggested = self._which_broker.suggested(allowed.group, found)
         if (stretch := pull.stretch) is not None:
             delta, logical = stretch.delta, stretch.answered(_offsets(code, found), requested)
             code, found = (
@@ -285,7 +291,9 @@ class PullRequests:
                     next_offset=logical.next, min_offset=logical.min, max_offset=logical.max
                 ),
             )
-        return answer(pull.request, code, found, allowed.topic, allowed.group, status, delta)
+        return answer(
+            pull.request, code, found, allowed.topic, allowed.group, status, delta, suggested
+        )
 
     # Pulls that have waited
 
@@ -319,7 +327,7 @@ class PullRequests:
         if reset is not None:
             return reset
         found = self._read(pull.wanted)
-        code = code_of(found, waiting.seen)
+        code, found = self._which_broker.judged(found, waiting.seen)
         if code not in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY):
             return self._answer(pull, code, found, waiting.seen)
         # What has come is not what is wanted: it need not be looked at again.

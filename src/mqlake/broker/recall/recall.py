@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.send.answers import refusal
+from mqlake.broker.send.answers import STORED, refusal
 from mqlake.formats.config.topics import PERM_WRITE
 from mqlake.formats.properties import CANCEL, DELIVER_MS, PGROUP, TAGS, UNIQ_KEY, encode_pairs
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -21,7 +21,6 @@ from mqlake.protocol.recall_handle import RecallHandle, parse_recall_handle
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
 from mqlake.store.append.message import Message
-from mqlake.store.append.put_result import PutStatus
 
 _TAG = "_RECALL_TAG_"
 _BODY = b"0"
@@ -70,9 +69,7 @@ class Recalls:
         (result,) = await store.confirm(store.append_many([message]))
         if not result.count:
             raise refusal(result)
-        code = ResponseCode.SUCCESS
-        if result.status is PutStatus.FLUSH_DISK_TIMEOUT:
-            code = ResponseCode.FLUSH_DISK_TIMEOUT
+        code = STORED.get(result.status, ResponseCode.SUCCESS)
         fields = RecallAnswerHeader(msg_id=handle.unique_key, region=region)
         return response(asked, code, fields, remark=result.reason or None)
 

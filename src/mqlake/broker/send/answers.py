@@ -43,7 +43,15 @@ _BUSY = {
     PutStatus.OS_PAGE_CACHE_BUSY: "PC_SYNCHRONIZED",
     PutStatus.UNKNOWN_ERROR: "DISK_FAILED",
     PutStatus.FLUSH_DISK_TIMEOUT: "FLUSH_TIMEOUT",
+    PutStatus.FLUSH_SLAVE_TIMEOUT: "SLAVE_TIMEOUT",
+    PutStatus.SLAVE_NOT_AVAILABLE: "NO_SLAVE",
 }
+STORED = {
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+"""What is answered for a message that is in the log, and has not the copies that were promised."""
 
 
 def refusal(result: PutResult) -> RemotingError:
@@ -108,8 +116,8 @@ class Answers:
         if status in _REFUSED:
             return self._refusal(request, result)
         code, remark = ResponseCode.SUCCESS, None
-        if status is PutStatus.FLUSH_DISK_TIMEOUT:
-            code, remark = ResponseCode.FLUSH_DISK_TIMEOUT, result.reason
+        if status in STORED:
+            code, remark = STORED[status], result.reason
             self._busy.count(_BUSY[status])
         values = (result.message_id, str(queue_id), str(result.queue_offset), unique_key)
         fields = {**self._common, **dict(zip(_GAPS, values, strict=True))}

@@ -56,7 +56,7 @@ class Runs:
     def __init__(self, parts: Parts, put_waiting: Callable[[], None]) -> None:
         self._parts, self._store, self._put_waiting = parts, parts.store, put_waiting
         self._static_topics = parts.static_topics
-        self._is_usable = is_compiled() and parts.store.watermarks.confirms_at_append
+        self._is_usable = is_compiled()
 
     def use(
         self, checks: SendChecks, sizes: SendSizes, properties: StoredProperties, answers: Answers
@@ -125,7 +125,9 @@ class Runs:
         return sent
 
     def _of(self, peer: Peer, frames: Frames) -> tuple[_Kernels, Topic] | None:
-        kernels = self._kernels() if self._is_usable else None
+        # A run is answered at once.
+        is_usable = self._is_usable and self._store.watermarks.confirms_at_append
+        kernels = self._kernels() if is_usable else None
         topic = self._topic_of(peer, frames) if kernels else None
         return (kernels, topic) if kernels and topic else None
 

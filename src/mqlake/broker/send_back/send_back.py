@@ -44,10 +44,18 @@ class SendBack:
 
     async def _send_back(self, _peer: Peer, request: Command) -> Command:
         header = request.header(SendBackHeader)
+        if self._parts.settings.is_slave:
+            return await self._pass_on(request, header)
         group = self._group(header.group)
         if group.retry_queue_nums > 0:
             await self._put_again(header, group)
         return response(request)
+
+    async def _pass_on(self, request: Command, header: SendBackHeader) -> Command:
+        """Answer a slave's consumer what the master answers, which has the same log."""
+        forwarder, name = self._parts.forwarder, self._parts.settings.broker_name
+        answer = await forwarder.ask(name, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        return response(request, answer.code, remark=answer.remark)
 
     def _group(self, name: str) -> SubscriptionGroup:
         group = self._parts.groups.get_or_make(name)

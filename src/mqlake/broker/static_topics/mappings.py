@@ -172,6 +172,21 @@ class StaticTopics:
         self._table.put(mapping)
         self._changed(mapping.topic)
 
+    def follow(self, mappings: Mapping[str, TopicQueueMapping], version: DataVersion) -> None:
+        """Replace all mappings, and their version, by those of a master."""
+        changed = [
+            name
+            for name in set(self._table) | mappings.keys()
+            if self.get(name) != mappings.get(name)
+        ]
+        self._table.follow(mappings, version)
+        for name in changed:
+            self._faults.pop(name, None)
+            if name in mappings and (fault := self._fault(mappings[name], name)) is not None:
+                self._faults[name] = fault
+                _log.error("static topic %s is not served: its mapping is damaged: %s", name, fault)
+            self._changed(name)
+
     def remove(self, name: str) -> bool:
         """Remove the mapping of a topic; return whether there was one."""
         self._faults.pop(name, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mqlake.broker.parts import Parts
-from mqlake.broker.send.answers import refusal
+from mqlake.broker.send.answers import STORED, refusal
 from mqlake.broker.transactions.check_back import CheckBacks
 from mqlake.formats.sys_flag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -15,7 +15,7 @@ from mqlake.protocol.headers.transactions import EndTransactionHeader
 from mqlake.protocol.permission import Permission
 from mqlake.remoting.connection import Peer
 from mqlake.remoting.route import Route
-from mqlake.store.append.put_result import PutResult, PutStatus
+from mqlake.store.append.put_result import PutResult
 from mqlake.store.port import EndStatus
 
 _ERROR = ResponseCode.SYSTEM_ERROR
@@ -63,8 +63,8 @@ class EndTransactions:
         return response(request)
 
     async def _check(self, put: PutResult) -> None:
-        """Return once a committed message is durable; one that the disk is late with counts."""
+        """Return once a committed message is durable; one that is only late counts."""
         if put.is_ok:
             (put,) = await self._store.confirm([put])
-        if not put.is_ok and put.status is not PutStatus.FLUSH_DISK_TIMEOUT:
+        if not put.is_ok and put.status not in STORED:
             raise refusal(put)

@@ -38,6 +38,7 @@ from mqlake.protocol.headers.pull import COMMITS_OFFSET, PullAnswerHeader, PullH
 from mqlake.protocol.headers.send import SendBackHeader
 from mqlake.protocol.logic_queues import is_logical
 from mqlake.protocol.namespace import Namespace
+from mqlake.remoting.errors import ConnectionFailedError
 
 _TIMEOUT = 5.0
 _LOCK_TIMEOUT = 1.0
@@ -103,12 +104,18 @@ class BrokerCalls:
         """
         address = await self._to_read(queue)
         if address != self._instance.routes.master_of(queue):
-            # Only masters keep offsets.
+            # Offsets are committed by themselves: a slave may lag.
             header.sys_flag &= ~COMMITS_OFFSET
         command = request(RequestCode.PULL_MESSAGE, header)
-        answer = await self._instance.cluster.client.request(address, command, _PULL_TIMEOUT)
+        try:
+            answer = await self._instance.cluster.client.request(address, command, _PULL_TIMEOUT)
+        except ConnectionFailedError:
+            await self._lost(queue)
+            raise
         status = _PULL_STATUS.get(answer.code)
         if status is None:
+            # A slave that does not serve it: the next pull asks the master.
+            self._read_from.pop(queue, None)
             await self._note_leader(queue, answer.code)
             raise BrokerError(answer.code, answer.remark or f"{address}: code {answer.code}")
         found = answer.header(PullAnswerHeader)
@@ -137,6 +144,11 @@ class BrokerCalls:
             for message in messages:
                 message.topic = self._namespace.unwrap(message.topic)
         return messages, end < len(data)
+
+    async def _lost(self, queue: MessageQueue) -> None:
+        """Look for another broker of the same name: the one that was asked is gone."""
+        self._read_from.pop(queue, None)
+        await self._instance.routes.load(queue.topic)
 
     async def _to_read(self, queue: MessageQueue) -> str:
         routes, broker_id = self._instance.routes, self._read_from.get(queue, MASTER)
@@ -171,7 +183,7 @@ class BrokerCalls:
 
     def knows(self, queue: MessageQueue) -> bool:
         """Whether it is known where a queue's broker is."""
-        return self._instance.routes.master_of(queue) is not None
+        return self._instance.routes.to_read(queue, MASTER) is not None
 
     # Offsets
 
@@ -185,7 +197,7 @@ class BrokerCalls:
             consumer_group=self.group, topic=queue.topic, queue_id=queue.queue_id
         )
         try:
-            answer = await self._ask_master(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
+            answer = await self._ask_any(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
         except RemotingError as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
@@ -205,7 +217,7 @@ class BrokerCalls:
             commit_offset=offset,
         )
         command = oneway(RequestCode.UPDATE_CONSUMER_OFFSET, header)
-        await self._instance.cluster.client.oneway(self._master(queue), command)
+        await self._instance.cluster.client.oneway(self._any(queue), command)
 
     async def commit_offset(self, queue: MessageQueue, offset: int) -> None:
         """Commit an offset; return once the broker has acknowledged it.
@@ -219,18 +231,18 @@ class BrokerCalls:
             queue_id=queue.queue_id,
             commit_offset=offset,
         )
-        await self._ask_master(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        await self._ask_any(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
 
     async def end_of(self, queue: MessageQueue) -> int:
         """Return the next queue offset of a queue."""
         header = QueueHeader(topic=queue.topic, queue_id=queue.queue_id)
-        answer = await self._ask_master(queue, RequestCode.GET_MAX_OFFSET, header)
+        answer = await self._ask_any(queue, RequestCode.GET_MAX_OFFSET, header)
         return answer.header(OffsetHeader).offset
 
     async def start_of(self, queue: MessageQueue) -> int:
         """Return the first queue offset that a queue still has."""
         header = QueueHeader(topic=queue.topic, queue_id=queue.queue_id)
-        answer = await self._ask_master(queue, RequestCode.GET_MIN_OFFSET, header)
+        answer = await self._ask_any(queue, RequestCode.GET_MIN_OFFSET, header)
         # A batch consume queue without messages is said to start at -1.
         return max(0, answer.header(OffsetHeader).offset)
 
@@ -239,7 +251,7 @@ class BrokerCalls:
         header = SearchOffsetHeader(
             topic=queue.topic, queue_id=queue.queue_id, timestamp=milliseconds
         )
-        answer = await self._ask_master(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        answer = await self._ask_any(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
         return answer.header(OffsetHeader).offset
 
     # Messages, locks
@@ -323,10 +335,30 @@ class BrokerCalls:
             await self._note_leader(queue, error.code)
             raise
 
+    async def _ask_any(self, queue: MessageQueue, code: RequestCode, header: Header) -> Command:
+        """Ask a queue's master; without one, a slave of its name.
+
+        Offsets that a slave accepts are its master's again once that is back.
+        """
+        try:
+            return await self._ask(self._any(queue), code, header)
+        except ConnectionFailedError:
+            await self._lost(queue)
+            raise
+        except RemotingError as error:
+            await self._note_leader(queue, error.code)
+            raise
+
     async def _note_leader(self, queue: MessageQueue, code: int) -> None:
         """Ask for the route of a logic queue that another broker leads by now."""
         if code == ResponseCode.NOT_LEADER_FOR_QUEUE:
             await self._instance.routes.load(queue.topic)
+
+    def _any(self, queue: MessageQueue) -> str:
+        address = self._instance.routes.to_read(queue, MASTER)
+        if address is None:
+            raise NoRouteError(f"broker {queue.broker_name} is in no route of {queue.topic}")
+        return address
 
     def _master(self, queue: MessageQueue) -> str:
         return self._master_of(self._instance.routes.broker_of(queue))

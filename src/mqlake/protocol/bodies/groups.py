@@ -59,15 +59,24 @@ def encode_group(group: SubscriptionGroup) -> bytes:
     return encode_body(_plain(group))
 
 
-def join_groups(members: Iterable[bytes], version: DataVersion) -> bytes:
-    """Return all groups' settings by name, each member a name and what `encode_group` returns."""
+def join_groups(
+    members: Iterable[bytes], version: DataVersion, forbidden: dict[str, dict[str, int]]
+) -> bytes:
+    """Return groups' settings by name, and what they may not do.
+
+    Args:
+        members: each a name and what `encode_group` returns.
+        forbidden: by group and topic.
+    """
     return b"".join(
         (
             b'{"subscriptionGroupTable":{',
             b",".join(members),
             b'},"dataVersion":',
             encode_body(version),
-            b',"forbiddenTable":{}}',
+            b',"forbiddenTable":',
+            encode_body(forbidden),
+            b"}",
         )
     )
 

@@ -185,16 +185,6 @@ class QueueEntries(msgspec.Struct, rename="camel"):
     filter_data: str | UnsetType = UNSET
 
 
-class HaRuntimeInfo(msgspec.Struct, rename="camel"):
-    """The answer to GET_BROKER_HA_STATUS: a master without slaves."""
-
-    master: bool = True
-    master_commit_log_max_offset: int = 0
-    in_sync_slave_nums: int = 0
-    ha_connection_info: list[str] = []
-    ha_client_runtime_info: dict[str, int] = {}
-
-
 class ResetOffsets(msgspec.Struct):
     """The answer to INVOKE_BROKER_TO_RESET_OFFSET: where the group goes on."""
 

@@ -19,7 +19,7 @@ from mqlake.formats.properties import MAX_LENGTH
 from mqlake.store.append.message import Message, MessageBatch
 from mqlake.store.append.put_result import PutResult, PutStatus
 from mqlake.store.live_settings import Current
-from mqlake.store.settings import BrokerRole, StoreSettings
+from mqlake.store.settings import StoreSettings
 
 _INNER_NUM, _INNER_BATCH = properties.INNER_NUM.encode(), sys_flag.INNER_BATCH
 _CRC_SIZE, _SEPARATOR = record_crc.SIZE, record_crc.SEPARATOR
@@ -84,6 +84,7 @@ class AppendChecks:
         self.sender = lru_cache(_MOST_CACHED)(self._encode_sender)
         self._update()
         self._read_limits()
+        settings.on_change(self._update, "broker_role")
         settings.on_change(
             self._read_limits, "max_message_size", "auto_message_version_on_topic_len"
         )
@@ -109,7 +110,7 @@ class AppendChecks:
     def _update(self) -> None:
         if self._shut_down is not None:
             self.refusal = self._shut_down
-        elif self._settings.now.broker_role is BrokerRole.SLAVE:
+        elif self._settings.now.is_slave:
             self.refusal = "this store is a slave's: put to its master"
         else:
             self.refusal = self._not_writable and f"the store is read-only: {self._not_writable}"

@@ -16,6 +16,8 @@ class PutStatus(enum.StrEnum):
 
     PUT_OK = "PUT_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
     SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
     CREATE_MAPPED_FILE_FAILED = "CREATE_MAPPED_FILE_FAILED"
     MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
@@ -46,6 +48,8 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
         offsets: physical offsets of all records of a batch; empty for a single message, and for an
             inner batch, which is one record.
         reason: one line for a person, where the status is not PUT_OK.
+        waits_for_slaves: a SYNC_MASTER acknowledges it once enough slaves have it; not so if the
+            message has the property WAIT=false.
     """
 
     status: PutStatus
@@ -57,6 +61,7 @@ class PutResult(msgspec.Struct, frozen=True, gc=False):
     store_host: bytes = b""
     offsets: Sequence[int] = ()
     reason: str = ""
+    waits_for_slaves: bool = True
 
     @property
     def end(self) -> int:

@@ -5,7 +5,7 @@ RocketMQ: `TopicConfigManager`, `SubscriptionGroupManager`, `TopicQueueMappingMa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar, cast
 
 import msgspec
@@ -70,6 +70,19 @@ class ConfigEntries(Generic[C, E]):
         self._loaded.pop(name, None)
         self._file.next_version()
         return True
+
+    def follow(self, entries: Mapping[str, E], version: DataVersion) -> None:
+        """Replace all entries, and the version, by those of a master."""
+        for name in list(self._loaded):
+            if self._entries.get(name) != entries.get(name):
+                del self._loaded[name]
+        self._entries = {name: self._same(name, entry) for name, entry in entries.items()}
+        self._file.follow_version(version)
+
+    def _same(self, name: str, entry: E) -> E:
+        """Return the entry that is there if it is equal: its text is known."""
+        known = self._entries.get(name)
+        return known if known is not None and known == entry else entry
 
     def write(self) -> ConfigWrite | None:
         """Return what writes the file, None if it lacks nothing."""
@@ -136,8 +149,7 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
         file.fields["forbiddenTable"] = {}
 
     def _others(self) -> Fields:
-        copy = {group: dict(topics) for group, topics in self._forbidden.items()}
-        return {"forbiddenTable": copy}
+        return {"forbiddenTable": self.forbidden_table()}
 
     def put(self, group: SubscriptionGroup) -> None:
         """Make or change a consumer group."""
@@ -159,6 +171,15 @@ class GroupTable(ConfigEntries[SubscriptionGroups, SubscriptionGroup]):
         if not topics:
             del self._forbidden[group]
         self._file.next_version()
+
+    def forbidden_table(self) -> dict[str, dict[str, int]]:
+        """Return what groups may not do, by group and topic."""
+        return {group: dict(topics) for group, topics in self._forbidden.items()}
+
+    def follow_forbidden(self, table: Mapping[str, Mapping[str, int]]) -> None:
+        """Replace what groups may not do by what a master says."""
+        self._forbidden = {group: dict(topics) for group, topics in table.items() if topics}
+        self._file.change()
 
     @property
     def forbidden_count(self) -> int:

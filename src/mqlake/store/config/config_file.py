@@ -92,6 +92,11 @@ class ConfigFile(Generic[C]):
         self.version = DataVersion(self.version.counter + 1, 0, self._clock.milliseconds())
         self.change()
 
+    def follow_version(self, version: DataVersion) -> None:
+        """Take over another broker's version, and note that the file lacks it."""
+        self.version = version
+        self.change()
+
     def write(self, tables: Callable[[], Mapping[str, object]]) -> ConfigWrite:
         """Return what writes the file anew, its old content becoming the backup.
 

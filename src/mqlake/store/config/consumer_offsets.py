@@ -6,6 +6,8 @@ RocketMQ: `ConsumerOffsetManager`.
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
+
 from mqlake.formats.config import ConsumerOffsets, DataVersion
 from mqlake.formats.config.consumer_offset import TOPIC_GROUP_SEPARATOR
 from mqlake.store.config.config_file import ConfigFile, ConfigWrite
@@ -103,6 +105,43 @@ class ConsumerOffsetTable:
         if not resets:
             del self._resets[key]
         return offset
+
+    def committed(self) -> Generator[tuple[str, dict[int, int]]]:
+        """Yield each `topic@group` with its committed offsets by queue id; do not change them."""
+        for key in list(self._committed):
+            if (queues := self._committed.get(key)) is not None:
+                yield key, queues
+
+    def follow(
+        self, table: Mapping[str, dict[int, int]], version: DataVersion
+    ) -> Generator[None, None, None]:
+        """Replace all committed offsets, and the version, by those of a master, a bit at a time.
+
+        Args:
+            table: by `topic@group`, then by queue id; it is this table's from now on.
+        """
+        for key, queues in table.items():
+            self._follow(key, queues)
+            yield
+        for key in [key for key in self._committed if key not in table]:
+            if (pair := _pair(key)) is not None:
+                self.remove(pair[1], pair[0])
+            yield
+        if self._file.version != version:
+            self._file.follow_version(version)
+
+    def _follow(self, key: str, queues: dict[int, int]) -> None:
+        old = self._committed.get(key)
+        if old == queues:
+            return
+        if old is None:
+            self._note(key)
+        else:
+            self._own.discard(id(old))
+        self._count += len(queues) - len(old or ())
+        self._committed[key] = queues
+        self._own.add(id(queues))
+        self._file.change()
 
     def topics_of(self, group: str) -> set[str]:
         """Return the topics of which a group has offsets."""

@@ -43,6 +43,13 @@ class DelayOffsetTable:
         if self._changes % CHANGES_A_VERSION == 0:
             self._file.next_version()
 
+    def follow(self, offsets: dict[int, int], version: DataVersion) -> None:
+        """Replace all offsets, and the version, by those of a master."""
+        if offsets == self._offsets and version == self._file.version:
+            return
+        self._offsets = dict(offsets)
+        self._file.follow_version(version)
+
     def write(self) -> ConfigWrite | None:
         """Return what writes the file, None if it lacks nothing."""
         if not self._file.changed:

@@ -23,6 +23,7 @@ from mqlake.storage.protocol import Directory, OwnedDirectory
 from mqlake.storage.read_file import read_file
 from mqlake.store.bounds import Effect, effects, encoded_name
 from mqlake.store.config.config_files import DIRECTORY
+from mqlake.store.live_settings import ROLE
 from mqlake.store.settings import attribute_of, parse_properties
 
 PATH = f"{DIRECTORY}/broker.properties"
@@ -135,7 +136,7 @@ class ChangedSettings(NamedTuple):
     """What the file in a store says."""
 
     values: dict[str, str]
-    """Values by the names of `broker.conf`; only of settings that take effect at once."""
+    """Values by the names of `broker.conf`; of settings that change while a broker runs."""
     ignored: list[str]
     """All other names in the file, sorted."""
 
@@ -165,7 +166,8 @@ def read_changed(directory: Directory, kind: type[msgspec.Struct]) -> ChangedSet
     for line in text.splitlines():
         for name, value in parse_properties(line).items():
             attribute = attribute_of(kind, name)
-            if attribute is None or effects(kind).get(attribute) is not Effect.NOW:
+            is_kept = attribute in ROLE or effects(kind).get(attribute or "") is Effect.NOW
+            if attribute is None or not is_kept:
                 ignored.add(name)
             else:
                 found.values[encoded_name(kind, attribute)] = value

@@ -59,10 +59,14 @@ class ScheduledMessages:
         self._log, self._queues, self._offsets = log, queues, offsets
         self._redelivery, self._clock = redelivery, clock
         self._delays = parse_delay_levels(settings.message_delay_level)
-        self._next = [self._start(level) for level in self._levels]
-        self._delivered = [AfterFlush[int]() for _ in self._levels]
         self._turn = 0
         self.dropped = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Go on where the table says, whoever has written it."""
+        self._next = [self._start(level) for level in self._levels]
+        self._delivered = [AfterFlush[int]() for _ in self._levels]
 
     @property
     def _levels(self) -> range:

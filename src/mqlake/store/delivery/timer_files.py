@@ -64,6 +64,22 @@ class TimerFiles:
             return None
         return self._write(self.wanted, 0, self.wanted.first_waiting)
 
+    def encoded(self) -> bytes:
+        """Return RocketMQ's fields and the position, as `timer_checkpoint.decode` reads them."""
+        return timer_checkpoint.encode(*self._content(self.wanted, 0, self.wanted.first_waiting))[
+            : timer_checkpoint.USED
+        ]
+
+    def follow(self, data: bytes) -> None:
+        """Let the checkpoint of another store be written next.
+
+        Raises:
+            FormatError: this is no checkpoint.
+        """
+        fields, position = timer_checkpoint.decode(data)
+        self.wanted = _position_of(fields) if position is None else position
+        self._fields = fields
+
     def close(self, units: list[TimerUnit] | None, now: int) -> None:
         """Write the position, and the timer log.
 
@@ -82,13 +98,8 @@ class TimerFiles:
             pending.complete()
 
     def _write(self, position: TimerPosition, log_size: int, queue_offset: int) -> ConfigWrite:
-        fields = self._fields._replace(
-            last_read_time=position.done_before,
-            last_log_position=log_size,
-            last_queue_offset=queue_offset,
-            master_queue_offset=queue_offset,
-        )
-        data = timer_checkpoint.encode(fields, position)
+        fields, _ = content = self._content(position, log_size, queue_offset)
+        data = timer_checkpoint.encode(*content)
 
         def replace() -> None:
             make_directories(self._directory, DIRECTORY)
@@ -100,6 +111,17 @@ class TimerFiles:
                 self._written, self._fields = position, fields
 
         return ConfigWrite(replace, note)
+
+    def _content(
+        self, position: TimerPosition, log_size: int, queue_offset: int
+    ) -> tuple[TimerCheckpoint, TimerPosition]:
+        fields = self._fields._replace(
+            last_read_time=position.done_before,
+            last_log_position=log_size,
+            last_queue_offset=queue_offset,
+            master_queue_offset=queue_offset,
+        )
+        return fields, position
 
     def _take_over(self) -> None:
         """Remove the timer log: from now on it would be wrong. RocketMQ then does without it."""
@@ -138,7 +160,10 @@ def _load(directory: OwnedDirectory) -> tuple[TimerCheckpoint, TimerPosition]:
         fields, position = timer_checkpoint.decode(data)
     except FormatError:
         return TimerCheckpoint(), TimerPosition()
-    if position is not None:
-        return fields, position
+    return fields, _position_of(fields) if position is None else position
+
+
+def _position_of(fields: TimerCheckpoint) -> TimerPosition:
+    """Return what RocketMQ's fields say of which messages were delivered."""
     taken_in = min(fields.last_queue_offset, fields.master_queue_offset)
-    return fields, TimerPosition(done_before=fields.last_read_time, taken_in=taken_in)
+    return TimerPosition(done_before=fields.last_read_time, taken_in=taken_in)

@@ -71,28 +71,47 @@ class TimerMessages:
     ) -> None:
         self._log, self._queues = log, queues
         self._redelivery, self._settings, self._clock = redelivery, settings, clock
-        self._wheel = TimerWheel(settings.now.timer_precision_ms)
+        self._files = files
+        self.dropped = 0
+        self.delivered_before = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Make the wheel anew, from the position that the checkpoint has."""
+        self._wheel = TimerWheel(self._settings.now.timer_precision_ms)
         self._rolling: dict[Identity, deque[tuple[int, int]]] = {}
         self._cancelled: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        self._files = files
-        self._known = self._bounded(self._files.found)
+        self._known = self._bounded(self._files.wanted)
         self._read = self._known.first_waiting
         self._scan_end = self._end
         self._noted = self._known
         self._kept = AfterFlush[TimerPosition]()
-        self.dropped = 0
-        self.delivered_before = 0
 
     def services(self) -> list[Service]:
-        """Return what delivers, and what keeps the position."""
+        """Return what delivers."""
 
         def start() -> None:
             self.deliver()
 
-        flush = Service(
+        return [Service(_INTERVAL, start, "timerMessages")]
+
+    def file_service(self) -> Service:
+        """Return what keeps the position."""
+        return Service(
             lambda: self._settings.now.timer_flush_interval_ms, self._files.pending, "timerFiles"
         )
-        return [Service(_INTERVAL, start, "timerMessages"), flush]
+
+    def checkpoint(self) -> bytes:
+        """Return the checkpoint, without what fills its page, for a slave."""
+        return self._files.encoded()
+
+    def follow(self, checkpoint: bytes) -> None:
+        """Take over how far a master has delivered; it counts once this store delivers itself.
+
+        Raises:
+            FormatError: this is no checkpoint.
+        """
+        self._files.follow(checkpoint)
 
     @property
     def waiting(self) -> int:

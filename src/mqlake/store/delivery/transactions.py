@@ -132,6 +132,11 @@ class Transactions:
         self._is_behind = False
         self.on_check: Callable[[CheckBack], None] | None = None
 
+    def begin(self) -> None:
+        """Look through the halves anew, from where the groups' offsets say."""
+        self._halves.clear()
+        self._unwritten.clear()
+
     def services(self) -> list[Service]:
         """Return what checks in RocketMQ's interval, and goes on where one call was not enough."""
 

@@ -152,6 +152,60 @@ class OwnedCommitLog(CommitLog):
             with suppress(DiskError):  # the roll tries again, and says why it cannot
                 self._prepared = self._create(self._base + len(self._buffer))
 
+    # Take what another store has appended
+
+    @property
+    def file_end(self) -> int:
+        """Physical offset just past the file that the next record goes to."""
+        return self._base + (len(self._buffer) or self._size)
+
+    def begin_at(self, base: int) -> None:
+        """Let an empty log begin at a physical offset."""
+        assert not self._segments
+        self._base = self.end = self.flushed = base
+
+    def write_padding(self, distance: int, data: Buffer) -> None:
+        """Write bytes behind the head of a blank record that is still to be appended.
+
+        Args:
+            distance: bytes between `end`, where its head will be, and the first of these.
+
+        Raises:
+            DiskError: no room on the disk.
+        """
+        at = self.position + distance
+        file = self._writing_file()
+        file.reserve(at, len(data))
+        self._buffer[at : at + len(data)] = data
+        file.written(at, len(data))
+
+    def append_blank(self, head: bytes) -> None:
+        """Append the head of a blank record whose padding is written, and begin the next file.
+
+        Raises:
+            NextFileError: the next file cannot be made.
+        """
+        base, at, file = self.file_end, self.position, self._writing_file()
+        try:
+            following = self._prepared = self._prepared or self._create(base)
+            mapping = following.mapping()
+            file.reserve(at, record.FRAME_SIZE)
+        except DiskError as error:
+            raise NextFileError(str(error), error.errno) from error
+        for start, end in ((_SIZE_SIZE, len(head)), (0, _SIZE_SIZE)):
+            self._buffer[at + start : at + end] = head[start:end]
+            file.written(at + start, end - start)
+        self._prepared, self._room_end = None, 0
+        self._use(following, Segment(segment_name(base), base, base + following.size), mapping)
+        self.end = base
+
+    def _writing_file(self) -> WritableFile:
+        """Return the file of `end`; a log may begin with a blank record."""
+        if self._file is None:
+            self._roll(record.FRAME_SIZE)
+        assert self._file is not None
+        return self._file
+
     def _reserve(self, file: WritableFile, at: int, size: int) -> None:
         ahead = min(at + size + _RESERVE_AHEAD, file.size - record.FRAME_SIZE)
         try:

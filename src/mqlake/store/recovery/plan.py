@@ -58,7 +58,8 @@ def settle(found: Found, facts: Facts, settings: StoreSettings, *, owns_log: boo
         for queue in found.queues
     }
     end = facts.walked.end
-    has_checksums = owns_log and settings.enabled_append_prop_crc
+    # A slave has the records of its master, which may have none.
+    has_checksums = owns_log and settings.enabled_append_prop_crc and not settings.is_slave
     return Plan(
         # Their files may show that others are lost, and a power cut may leave any part of what is
         # derived again: no start may believe them before all of it is there.

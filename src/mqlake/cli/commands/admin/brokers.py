@@ -71,7 +71,17 @@ def ha_status(
     from mqlake.admin import brokers
 
     found = run(names, lambda admin: brokers.ha_status(admin, broker))
-    return given.show_facts(msgspec.to_builtins(found), json)
+    if json:
+        return given.show_facts(msgspec.to_builtins(found), json)
+    if not found.master:
+        return given.show_facts(msgspec.to_builtins(found.ha_client_runtime_info), json)
+    facts = {
+        "masterCommitLogMaxOffset": found.master_commit_log_max_offset,
+        "slaveNum": len(found.ha_connection_info),
+        "inSyncSlaveNum": found.in_sync_slave_nums,
+    }
+    given.show_facts(facts, json)
+    return given.show_rows("slaves", found.ha_connection_info, json)
 
 
 def clean_expired_cq(

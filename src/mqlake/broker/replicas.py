@@ -1,0 +1,53 @@
+"""What a broker knows of the others of its name: its master, or its slaves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+_log = logging.getLogger(__name__)
+
+
+class LogTransfer(Protocol):
+    """What sends the commit log to slaves, or has it from a master."""
+
+    @property
+    def listens_at(self) -> str:
+        """Where slaves connect: "host:port"; "" while nobody listens."""
+        ...
+
+
+class Replicas:
+    """The master of a slave, and the transfer of the log.
+
+    Attributes:
+        transfer: None where there is no transfer: then no address is told to slaves.
+        master_address: where a slave's master serves clients; "" while no name server knows it.
+        master_ha_address: where the master sends its log; the last one that was known.
+        master_answers: whether the master answered the last time that it was asked.
+        on_change: called when one of these addresses has changed.
+    """
+
+    def __init__(self) -> None:
+        self.transfer: LogTransfer | None = None
+        self.master_address: str = ""
+        self.master_ha_address: str = ""
+        self.master_answers = False
+        self.on_change: list[Callable[[], object]] = []
+
+    @property
+    def ha_address(self) -> str:
+        """Where this broker's slaves connect: "host:port"; "" while nobody listens."""
+        return self.transfer.listens_at if self.transfer is not None else ""
+
+    def found_master(self, address: str, ha_address: str) -> None:
+        """Note what name servers say of this slave's master; "" for what they do not know."""
+        ha_address = ha_address or self.master_ha_address
+        if (address, ha_address) == (self.master_address, self.master_ha_address):
+            return
+        if address != self.master_address:
+            _log.info("the master is %s", address or "not registered")
+        self.master_address, self.master_ha_address = address, ha_address
+        for function in self.on_change:
+            function()

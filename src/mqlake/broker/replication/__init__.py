@@ -1,0 +1,1 @@
+"""The commit log on other machines: sent to slaves, or taken from a master."""

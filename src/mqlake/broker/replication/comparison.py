@@ -1,0 +1,209 @@
+"""Which bytes a slave asks its master for, and what is checked before any is appended.
+
+A slave asks for some bytes that it has, and compares: a log that has gone another way is found at
+once. Upstream's slave asks from its end on, and appends whatever follows.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from struct import Struct
+
+from mqlake.broker.replication.master_log import MasterLog
+from mqlake.errors import StoreError
+from mqlake.formats import record
+from mqlake.formats.sys_flag import BORN_HOST_V6, STORE_HOST_V6
+from mqlake.protocol.replication import Piece
+from mqlake.store.port import LogCopying
+
+OVERLAP = 64 << 10
+"""Bytes before the log's end that are compared at each connection."""
+SIZE_FIELD = 4
+"""A request for offset 0 gets the last file of the log, not the first: so the first byte that can
+be asked for is another one. After the first record's size, which follows from what is in it."""
+_INT = Struct(">i")
+
+_log = logging.getLogger(__name__)
+
+
+class Begin(Enum):
+    """How a slave with an empty log asks for the master's."""
+
+    UNKNOWN = 0
+    """For offset 0: where the first file is the last one, that is all of it."""
+    FIRST_BYTE = 1
+    """For the first byte that can be asked for."""
+    LAST_FILE = 2
+    """For offset 0: wherever the master begins then."""
+
+
+class BeginOtherwiseError(Exception):
+    """The master's log is to be asked for in another way, in `begin`."""
+
+    def __init__(self, begin: Begin) -> None:
+        super().__init__(begin.name)
+        self.begin = begin
+
+
+class DivergedError(StoreError):
+    """This log and the master's cannot be one: following it is of no use until somebody acts."""
+
+
+class Comparison:
+    """The beginning of one connection to a master: until what comes is new.
+
+    Args:
+        first: physical offset of this log's first byte.
+        master: where the master's log is, None if it is not known.
+        since: compare from this physical offset on, if that is before the usual one.
+        begin: how to ask for the log if this one is empty.
+
+    Attributes:
+        request: the physical offset to ask for.
+        is_over: all that was asked for is compared, so that what comes is appended.
+    """
+
+    def __init__(
+        self,
+        copying: LogCopying,
+        first: int,
+        master: MasterLog | None,
+        since: int | None = None,
+        begin: Begin = Begin.UNKNOWN,
+    ) -> None:
+        self._copying, self._first, self._master = copying, first, master
+        self._since, self._begin = since, begin
+        self._start = b""
+        self.is_over = False
+        self.request = self._request()
+        self._next = self.request
+
+    def _request(self) -> int:
+        copying, master = self._copying, self._master
+        if copying.is_empty:
+            start = master.start if master else 0
+            return start or (SIZE_FIELD if self._begin is Begin.FIRST_BYTE else 0)
+        end = copying.expected
+        if master is not None and end > master.end:
+            raise DivergedError(
+                f"this log ends at physical offset {end}, and its master's at {master.end}: it is"
+                " ahead; make this broker the master, or start it with an empty store"
+            )
+        if master is not None and end < master.start:
+            raise DivergedError(
+                f"this log ends at physical offset {end}, and its master's begins at"
+                f" {master.start}: what is between is gone; start this slave with an empty store"
+            )
+        least = max(self._first, master.start if master else 0)
+        usual = end - OVERLAP
+        wanted = max(least, usual if self._since is None else min(usual, self._since))
+        return wanted or min(SIZE_FIELD, end)
+
+    def heartbeat(self, offset: int) -> None:
+        """Take a heartbeat: the master has nothing more before this offset.
+
+        Raises:
+            DivergedError: it lacks what this log has.
+            BeginOtherwiseError: its first file is gone.
+        """
+        if self._copying.is_empty:
+            if self.request == SIZE_FIELD and not self._start:
+                raise BeginOtherwiseError(Begin.LAST_FILE)
+            return
+        if self.is_over:
+            return
+        if offset < self._copying.expected:
+            raise DivergedError(
+                f"this log ends at physical offset {self._copying.expected}, and its master has"
+                f" nothing from {offset} on: its log is shorter, or begins later; start this slave"
+                " with an empty store, or make it the master"
+            )
+
+    def take(self, piece: Piece) -> memoryview | bytes:
+        """Return the bytes to append of what has arrived; none if it was only compared.
+
+        Raises:
+            DivergedError: they differ from what this log has.
+            BeginOtherwiseError: the log does not begin with them.
+            StoreError: they do not follow what came before.
+        """
+        if self._copying.is_empty and not self._start and self._next != piece.offset:
+            self._begin_later(piece)
+        if piece.offset != self._next:
+            raise StoreError(
+                f"the master sends physical offset {piece.offset} instead of {self._next}"
+            )
+        self._next += len(piece.data)
+        if self._copying.is_empty and self.request == SIZE_FIELD:
+            return self._first_record(piece.data)
+        if self._copying.is_empty:
+            self._copying.begin_at(piece.offset)
+        shared = min(len(piece.data), max(self._copying.expected - piece.offset, 0))
+        self._compare(piece.offset, piece.data[:shared])
+        self.is_over = self._next >= self._copying.expected
+        return piece.data[shared:]
+
+    def _begin_later(self, piece: Piece) -> None:
+        """Take the master's last file for the first one, if there is no other way."""
+        if self.request:
+            return
+        if self._begin is not Begin.LAST_FILE:
+            raise BeginOtherwiseError(Begin.FIRST_BYTE)
+        _log.warning(
+            "the master's log before physical offset %d is not copied: the name server does not"
+            " tell where its first file begins",
+            piece.offset,
+        )
+        self._next = piece.offset
+
+    def _compare(self, offset: int, data: memoryview) -> None:
+        while data:
+            own = self._copying.part(offset, len(data))
+            if own != data[: len(own)]:
+                at = next(at for at, (a, b) in enumerate(zip(own, data, strict=False)) if a != b)
+                raise DivergedError(
+                    f"this log and its master's differ at physical offset {offset + at}: they have"
+                    " gone different ways; start this slave with an empty store"
+                )
+            if not own:
+                raise StoreError(f"this log has nothing at physical offset {offset}")
+            offset, data = offset + len(own), data[len(own) :]
+
+    def _first_record(self, data: memoryview) -> bytes:
+        """Return the log's first bytes once the size of its first record is known."""
+        self._start += data
+        size = first_record_size(self._start)
+        if size is None:
+            if len(self._start) > self._copying.largest_record:
+                raise StoreError("the master's log begins with no record: it has no end")
+            return b""
+        self._copying.begin_at(0)
+        self.is_over = True
+        return _INT.pack(size) + self._start
+
+
+def first_record_size(data: bytes) -> int | None:
+    """Return the size of a record from what follows its size; None if more of it is needed.
+
+    Raises:
+        StoreError: this is no record.
+    """
+    longest_head = record.HEAD_SIZES[-1]
+    if len(data) < longest_head:
+        return None
+    magic = int.from_bytes(data[:4], "big")
+    if magic not in (record.V1_MAGIC, record.V2_MAGIC):
+        raise StoreError("the master's log begins with no record")
+    (flags,) = _INT.unpack_from(data, record.SYS_FLAG_AT - SIZE_FIELD)
+    number = bool(flags & BORN_HOST_V6) + 2 * bool(flags & STORE_HOST_V6)
+    at = record.HEAD_SIZES[number] - SIZE_FIELD
+    (body,) = _INT.unpack_from(data, at - 4)
+    if body < 0:
+        raise StoreError("the master's log begins with no record: its body has a negative length")
+    at += body
+    for width in (1 if magic == record.V1_MAGIC else 2, 2):
+        if len(data) < at + width:
+            return None
+        at += width + int.from_bytes(data[at : at + width], "big")
+    return at + SIZE_FIELD

@@ -1,0 +1,233 @@
+"""One slave of a master: its reports, and the log that it is sent.
+
+Upstream: `DefaultHAConnection`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from mqlake.broker.replication.rate import Rate
+from mqlake.broker.settings import BrokerSettings
+from mqlake.errors import FormatError, StoreError
+from mqlake.protocol.replication import ReportReader, encode_head
+from mqlake.store.live_settings import Current
+from mqlake.store.port import Copy, Store
+
+_FAR_BEHIND = 4 << 20
+"""Bytes that a slave lacks from which on its log is read in another thread: the disk may be asked
+for it, and all others would have to wait."""
+_READ = 1 << 20
+"""Bytes that are read so at once."""
+
+_log = logging.getLogger(__name__)
+
+
+class _EndedError(Exception):
+    """The connection is over, for this reason."""
+
+
+class HaConnection:
+    """Sends the log to one slave until the connection ends.
+
+    Attributes:
+        address: the slave's "host:port".
+        acknowledged: physical offset before which the slave has the log; -1 before its first
+            report.
+        transferred_from: physical offset of the first byte of the next frame; -1 before it asked.
+        caught_up: called when the slave came to be in sync, or left.
+    """
+
+    def __init__(
+        self,
+        settings: Current[BrokerSettings],
+        store: Store,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        address: str,
+    ) -> None:
+        now = settings.now
+        self._settings, self._store = now, store
+        self._reader, self._writer, self.address = reader, writer, address
+        self._loop = asyncio.get_running_loop()
+        self._rate = Rate(
+            now.max_ha_transfer_byte_in_second if now.ha_flow_control_enable else None
+        )
+        self._more = asyncio.Event()
+        self._last_write = self._loop.time()
+        self._copy: Copy | None = None
+        self.acknowledged = self.transferred_from = -1
+        self.caught_up: Callable[[], object] = lambda: None
+        self._was_in_sync = False
+        self._report_reader = ReportReader()
+
+    # What `haStatus` shows
+
+    @property
+    def transferred_in_second(self) -> int:
+        """Bytes that were sent in the last second."""
+        return self._rate.of_last_second(self._loop.time())
+
+    @property
+    def lacks(self) -> int:
+        """Bytes of the log that the slave has not acknowledged."""
+        return self._store.copying.end - max(self.acknowledged, 0)
+
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether the slave counts as being in sync."""
+        return self._copy is not None and self.lacks <= self._settings.ha_max_gap_not_in_sync
+
+    # The connection
+
+    def wake(self) -> None:
+        """Send what was appended."""
+        self._more.set()
+
+    async def run(self) -> str:
+        """Serve the slave; return why the connection has ended."""
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            first, *others = await self._reports()
+            self._begin(first)
+            self._acknowledge(others)
+            tasks = [asyncio.create_task(each) for each in (self._receive(), self._send())]
+            done, _ = await asyncio.wait(tasks, return_when="FIRST_COMPLETED")
+            done.pop().result()
+        except (_EndedError, StoreError, FormatError) as error:
+            return str(error)
+        except OSError as error:
+            return error.strerror or str(error)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._copy is not None:
+                self._store.copies.leave(self._copy)
+                self._copy = None
+        return "it ended"
+
+    async def _reports(self) -> list[int]:
+        """Return the first and the last of the reports that come next.
+
+        Raises:
+            _EndedError: the connection is over.
+            FormatError: that is no report.
+        """
+        patience = self._settings.ha_housekeeping_interval / 1000
+        while True:
+            try:
+                async with asyncio.timeout(patience):
+                    data = await self._reader.read(1 << 12)
+            except TimeoutError:
+                raise _EndedError(f"no report for {patience:g} s") from None
+            if not data:
+                raise _EndedError("it closed the connection")
+            if offsets := self._report_reader.feed(data):
+                return offsets
+
+    async def _receive(self) -> None:
+        while True:
+            self._acknowledge(await self._reports())
+
+    def _begin(self, wanted: int) -> None:
+        """Begin where the slave asks for it: 0 means the start of the last file."""
+        copying, watermarks = self._store.copying, self._store.watermarks
+        self.acknowledged = wanted
+        self.transferred_from = wanted or copying.last_file
+        if wanted > copying.end:
+            _log.error(
+                "slave %s: asks for physical offset %d, and this log ends at %d: its log is another"
+                " one; it is sent nothing and not counted",
+                self.address,
+                wanted,
+                copying.end,
+            )
+            return
+        if self.transferred_from < watermarks.min_offset:
+            _log.error(
+                "slave %s: asks for physical offset %d, and this log begins at %d: it is sent"
+                " nothing; start it with an empty store",
+                self.address,
+                wanted,
+                watermarks.min_offset,
+            )
+        _log.info("slave %s: asks for physical offset %d", self.address, wanted)
+        self._copy = self._store.copies.join(wanted)
+        self._note_sync()
+
+    def _acknowledge(self, offsets: Sequence[int]) -> None:
+        """Note what the slave has.
+
+        Raises:
+            _EndedError: it cannot have that: it was not sent it.
+        """
+        for offset in offsets:
+            if offset > self.transferred_from:
+                raise _EndedError(
+                    f"it acknowledges physical offset {offset}, and was sent nothing from"
+                    f" {self.transferred_from} on"
+                )
+            self.acknowledged = max(self.acknowledged, offset)
+            if self._copy is not None:
+                self._store.copies.acknowledge(self._copy, offset)
+                self._note_sync()
+
+    def _note_sync(self) -> None:
+        if self._was_in_sync != self.is_in_sync:
+            self._was_in_sync = self.is_in_sync
+            self.caught_up()
+
+    async def _send(self) -> None:
+        while True:
+            await self._send_waiting()
+            self._more.clear()
+            if not self._is_more:
+                await self._wait()
+
+    @property
+    def _is_more(self) -> bool:
+        copying, watermarks = self._store.copying, self._store.watermarks
+        return watermarks.min_offset <= self.transferred_from < copying.end
+
+    async def _send_waiting(self) -> None:
+        """Send what there is."""
+        copying, most = self._store.copying, self._settings.ha_transfer_batch_size
+        while self._is_more:
+            if pause := self._rate.pause(self._loop.time()):
+                await asyncio.sleep(pause)
+            offset = self.transferred_from
+            if copying.end - offset <= _FAR_BEHIND:
+                await self._send_frame(copying.part(offset, most))
+                continue
+            read = copying.reading(offset, max(_READ, most))
+            data = memoryview(await self._loop.run_in_executor(None, read))
+            if not data:
+                raise StoreError(f"the log cannot be read at physical offset {offset}")
+            for at in range(0, len(data), most):
+                await self._send_frame(data[at : at + most])
+
+    async def _send_frame(self, data: memoryview) -> None:
+        size = len(data)
+        frame = b"".join((encode_head(self.transferred_from, size), data))
+        # Before the write: its acknowledgement may come while this waits for the slave to read.
+        self.transferred_from += size
+        self._rate.add(size, self._loop.time())
+        await self._write(frame)
+        await asyncio.sleep(0)  # others are served
+
+    async def _wait(self) -> None:
+        """Return once there may be more, or a heartbeat was due and is sent."""
+        interval = self._settings.ha_send_heartbeat_interval / 1000
+        try:
+            async with asyncio.timeout_at(self._last_write + interval):
+                await self._more.wait()
+        except TimeoutError:
+            await self._write(encode_head(self.transferred_from, 0))
+
+    async def _write(self, data: bytes) -> None:
+        self._last_write = self._loop.time()
+        self._writer.write(data)
+        await self._writer.drain()

@@ -1,0 +1,164 @@
+"""A master's port for slaves.
+
+Upstream: `DefaultHAService`, `AcceptSocketService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from ipaddress import ip_address
+
+from mqlake.broker.replication.ha_connection import HaConnection
+from mqlake.broker.settings import LAST_PORT, BrokerSettings
+from mqlake.errors import MqlakeError
+from mqlake.store.bounds import networks
+from mqlake.store.live_settings import Current
+from mqlake.store.port import Store
+from mqlake.store.settings import BrokerRole
+
+_MOST = 256
+"""Connections that are served at the same time."""
+_ENOUGH = 64 << 10
+"""Bytes that a connection holds for a slave that does not read, besides one frame."""
+
+_LOOK = 0.01
+"""Seconds between looks whether slaves have everything."""
+
+_log = logging.getLogger(__name__)
+
+
+class HaServer:
+    """Sends the commit log to slaves, each from where it asks for it.
+
+    Attributes:
+        connections: of the slaves that are connected.
+        address: the "host:port" that slaves are told; "" while nobody listens.
+    """
+
+    def __init__(self, settings: Current[BrokerSettings], store: Store) -> None:
+        self._settings, self._store = settings, store
+        self._loop = asyncio.get_running_loop()
+        self.connections: list[HaConnection] = []
+        self.address = ""
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._allowed = networks(settings.now.ha_allowed_addresses)
+        self._was_missing: str | None = None
+        store.copies.is_served = True
+
+    @property
+    def in_sync(self) -> int:
+        """How many slaves are in sync."""
+        return self._store.copies.in_sync
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            MqlakeError: the port that was asked for is taken; or the port after `listenPort` is,
+                and the role is SYNC_MASTER.
+        """
+        settings = self._settings.now
+        wanted = settings.ha_listen_port
+        port = wanted or min(settings.listen_port + 1, LAST_PORT)
+        try:
+            self._server = await asyncio.start_server(
+                self._serve, settings.listen_address, port, limit=_ENOUGH
+            )
+        except OSError as error:
+            reason = f"port {port} for slaves: {error.strerror or error}; set haListenPort"
+            if wanted or settings.broker_role is BrokerRole.SYNC_MASTER:
+                raise MqlakeError(reason) from error
+            _log.warning("%s: no slave can follow this broker", reason)
+            return
+        host = settings.broker_ip2 or settings.broker_ip1
+        self.address = f"{f'[{host}]' if ':' in host else host}:{port}"
+        self._store.copying.grown = self._grown
+        if self._store.copies.are_counted and settings.in_sync_replicas == 1:
+            _log.warning("brokerRole is SYNC_MASTER, inSyncReplicas 1: sends wait for no slave")
+        self._report_missing()
+
+    async def stop(self) -> None:
+        """Close all connections."""
+        self.address = ""
+        self._store.copying.grown = None
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def drain(self, seconds: float) -> None:
+        """Return once the slaves that are in sync have the whole log, or after so many seconds."""
+        deadline = self._loop.time() + seconds
+        while self._loop.time() < deadline:
+            if not any(each.is_in_sync and each.lacks for each in self.connections):
+                return
+            await asyncio.sleep(_LOOK)
+
+    def _grown(self) -> None:
+        for connection in self.connections:
+            connection.wake()
+
+    def _report_missing(self) -> None:
+        """Log when a SYNC_MASTER begins or ends to lack slaves."""
+        missing = self._store.copies.missing
+        if not self._store.copies.are_counted or missing == self._was_missing:
+            return
+        if missing is not None:
+            _log.warning("%s: sends are answered SLAVE_NOT_AVAILABLE until then", missing)
+        else:
+            _log.info("enough slaves are in sync")
+        self._was_missing = missing
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        address = _name(writer)
+        try:
+            if (refusal := self._refusal(writer)) is not None:
+                _log.warning("slave %s: refused: %s", address, refusal)
+                return
+            await self._follow(HaConnection(self._settings, self._store, reader, writer, address))
+        except asyncio.CancelledError:
+            pass  # the server stops: streams would log it
+        except Exception as error:  # noqa: BLE001 (the others go on)
+            _log.error("slave %s: its connection failed", address, exc_info=error)
+        finally:
+            writer.transport.abort()
+            self._tasks.discard(task)
+
+    async def _follow(self, connection: HaConnection) -> None:
+        self.connections.append(connection)
+        connection.caught_up = self._report_missing
+        _log.info("slave %s: connected", connection.address)
+        try:
+            reason = await connection.run()
+        finally:
+            self.connections.remove(connection)
+            self._report_missing()
+        _log.info("slave %s: disconnected: %s", connection.address, reason)
+
+    def _refusal(self, writer: asyncio.StreamWriter) -> str | None:
+        if len(self.connections) >= _MOST:
+            return f"{_MOST} slaves are connected"
+        if not self._allowed:
+            return None
+        address = ip_address(writer.get_extra_info("peername")[0].partition("%")[0])
+        mapped = getattr(address, "ipv4_mapped", None)
+        address = mapped or address
+        if any(address in network for network in self._allowed):
+            return None
+        return "its address is not in haAllowedAddresses"
+
+
+def _name(writer: asyncio.StreamWriter) -> str:
+    """Return the "host:port" of the other side."""
+    connected: socket.socket | None = writer.get_extra_info("socket")
+    if connected is not None:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    peer = writer.get_extra_info("peername")
+    return f"{peer[0]}:{peer[1]}" if peer else "unknown"

@@ -1,0 +1,189 @@
+"""What a master answers when a slave asks for its tables: read a bit at a time, and checked.
+
+A table has 50,000 entries or more, and integer keys in it may stand without quotes, as fastjson
+writes them. What is not as it should be is refused as a whole: a slave then keeps what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from mqlake.broker.topics import MOST_QUEUES
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.message_request_mode import MessageRequestMode
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
+from mqlake.formats.config.topics import Topic
+from mqlake.formats.file_name import is_safe_topic
+from mqlake.protocol.body import decode_body, quoted_keys
+from mqlake.protocol.command import Body
+from mqlake.protocol.errors import BodyError
+from mqlake.remoting.slices import Job
+
+T = TypeVar("T")
+Members = dict[str, msgspec.Raw]
+
+MOST_ENTRIES: Final = 1_000_000
+LONGEST_NAME: Final = 255
+_LONGEST_KEY: Final = 2 * LONGEST_NAME + 1
+_PIECE: Final = 64 * 1024
+"""Bytes that are gone through in one step."""
+_MOST: Final = 2**63 - 1
+
+_members = msgspec.json.Decoder(Members).decode
+
+
+def read_members(data: Body) -> Job[Members]:
+    """Return the members of a JSON object, undecoded.
+
+    Raises:
+        BodyError: it is no JSON object.
+    """
+    try:
+        return _members(data)
+    except msgspec.MsgspecError:
+        pass
+    yield
+    pieces: list[bytes] = []
+    rest, at = bytes(data), 0
+    while at < len(rest):
+        # A comma stays with the key behind it: `quoted_keys` looks for both.
+        end = rest.find(b"},", at + _PIECE)
+        end = len(rest) if end < 0 else end + 1
+        pieces.append(quoted_keys(rest[at:end]))
+        at = end
+        yield
+    return _decoded(_members, b"".join(pieces))
+
+
+def topics(members: Members) -> Job[dict[str, Topic]]:
+    """Return the topics of an answer by name.
+
+    Raises:
+        BodyError: they are none.
+    """
+    found = yield from _table(members, "topicConfigTable", Topic)
+    for name, topic in found.items():
+        _check_name(name, topic.topic_name)
+        yield
+    return found
+
+
+def mappings(members: Members) -> Job[dict[str, TopicQueueMapping]]:
+    """Return the static topics of an answer by name.
+
+    Raises:
+        BodyError: they are none.
+    """
+    found = yield from _table(members, "topicQueueMappingDetailMap", TopicQueueMapping)
+    for name, mapping in found.items():
+        _check_name(name, mapping.topic)
+        yield
+    return found
+
+
+def groups(members: Members) -> Job[dict[str, SubscriptionGroup]]:
+    """Return the consumer groups of an answer by name.
+
+    Raises:
+        BodyError: they are none.
+    """
+    found = yield from _table(members, "subscriptionGroupTable", SubscriptionGroup)
+    for name, group in found.items():
+        _check_name(name, group.group_name)
+        yield
+    return found
+
+
+def forbidden(members: Members) -> Job[dict[str, dict[str, int]]]:
+    """Return what groups may not do, by group and topic.
+
+    Raises:
+        BodyError: this is none.
+    """
+    return (yield from _table(members, "forbiddenTable", dict[str, int]))
+
+
+def consumer_offsets(members: Members) -> Job[dict[str, dict[int, int]]]:
+    """Return committed offsets by `topic@group` and queue id.
+
+    Raises:
+        BodyError: they are none.
+    """
+    found = yield from _table(members, "offsetTable", dict[int, int], _LONGEST_KEY)
+    for key, queues in found.items():
+        for queue_id, offset in queues.items():
+            if not 0 <= queue_id < MOST_QUEUES or not -1 <= offset <= _MOST:
+                raise BodyError(f"offset {offset} of {key[:100]}, queue {queue_id}")
+        yield
+    return found
+
+
+def delay_offsets(members: Members) -> dict[int, int]:
+    """Return queue offsets by delay level.
+
+    Raises:
+        BodyError: they are none.
+    """
+    found = decode_body(dict[int, int], bytes(_member(members, "offsetTable")))
+    for level, offset in found.items():
+        if not 0 < level <= MOST_QUEUES or not 0 <= offset <= _MOST:
+            raise BodyError(f"delay level {level} has the offset {offset}")
+    return found
+
+
+def request_modes(members: Members) -> Job[dict[str, dict[str, MessageRequestMode]]]:
+    """Return which groups pop which topics, by topic and group.
+
+    Raises:
+        BodyError: they are none.
+    """
+    return (yield from _table(members, "messageRequestModeMap", dict[str, MessageRequestMode]))
+
+
+def version(members: Members, name: str = "dataVersion") -> DataVersion:
+    """Return a version that an answer states.
+
+    Raises:
+        BodyError: there is none.
+    """
+    return decode_body(DataVersion, bytes(_member(members, name)))
+
+
+def _table(
+    members: Members, name: str, kind: type[T], longest: int = LONGEST_NAME
+) -> Job[dict[str, T]]:
+    raw = _decoded(_members, _member(members, name))
+    if len(raw) > MOST_ENTRIES:
+        raise BodyError(f"{name} has {len(raw)} entries, more than {MOST_ENTRIES}")
+    yield
+    found: dict[str, T] = {}
+    for key, text in raw.items():
+        if len(key) > longest:
+            raise BodyError(f"{name} has a name of {len(key)} characters")
+        found[key] = decode_body(kind, bytes(text))
+        yield
+    return found
+
+
+def _member(members: Mapping[str, msgspec.Raw], name: str) -> msgspec.Raw:
+    found = members.get(name)
+    if found is None:
+        raise BodyError(f"the answer has no {name}")
+    return found
+
+
+def _decoded(decode: Callable[[Any], Members], data: Body | msgspec.Raw) -> Members:
+    try:
+        return decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BodyError(f"the answer is no table: {error}") from None
+
+
+def _check_name(name: str, own: str) -> None:
+    """Refuse an entry under another name than its own, or one that is no safe file name."""
+    if name != own or not is_safe_topic(name.encode("utf-8", "surrogatepass")):
+        raise BodyError(f"the entry {name[:100]!r} is of {own[:100]!r}")

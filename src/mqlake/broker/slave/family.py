@@ -1,0 +1,76 @@
+"""Answer slaves that ask for tables, and whoever asks how far they are.
+
+GET_ALL_CONSUMER_OFFSET, GET_ALL_DELAY_OFFSET, GET_TIMER_CHECK_POINT, GET_TIMER_METRICS,
+GET_BROKER_HA_STATUS. Upstream: `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.slave.following import TableSync
+from mqlake.formats.config import DelayOffsets, TimerMetrics
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.errors import RemotingError
+from mqlake.protocol.permission import Permission
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Answer, Route
+from mqlake.remoting.slices import Job
+
+
+class SlaveTables:
+    """The tables that slaves copy which no other family answers; and the copying of a slave."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._config = parts, parts.store.config
+        self._sync = TableSync(parts)
+
+    def routes(self) -> Sequence[Route]:
+        """Return what serves each request code."""
+        return (
+            Route(RequestCode.GET_ALL_CONSUMER_OFFSET, self._consumer_offsets, Permission.LIST),
+            Route(RequestCode.GET_ALL_DELAY_OFFSET, self._delay_offsets, Permission.LIST),
+            Route(RequestCode.GET_TIMER_CHECK_POINT, self._timer, Permission.READ),
+            Route(RequestCode.GET_TIMER_METRICS, self._timer_metrics, Permission.READ),
+            Route(RequestCode.GET_BROKER_HA_STATUS, self._ha_status, Permission.READ),
+        )
+
+    def _consumer_offsets(
+        self, peer: Peer, request: Command
+    ) -> Answer | Coroutine[Any, Any, Answer]:
+        return self._parts.slices.serve(peer, self._all_consumer_offsets(request))
+
+    def _all_consumer_offsets(self, request: Command) -> Job[Answer]:
+        # The version is the older one if something changes meanwhile: the slave looks again.
+        version = encode_body(self._config.consumer_offsets.version)
+        texts: list[bytes] = []
+        for key, queues in self._config.consumer_offsets.committed():
+            texts.append(encode_body(key) + b":" + encode_body(queues))
+            yield
+        body = b"".join((b'{"offsetTable":{', b",".join(texts), b'},"dataVersion":', version, b"}"))
+        return response(request, body=body)
+
+    def _delay_offsets(self, _peer: Peer, request: Command) -> Command:
+        known = self._config.delay_offsets
+        body = encode_body(DelayOffsets(dict(known.items()), known.version))
+        return response(request, body=body)
+
+    def _timer(self, _peer: Peer, request: Command) -> Command:
+        self._check_timer("The checkpoint is null")
+        return response(request, body=self._parts.store.timers.checkpoint())
+
+    def _timer_metrics(self, _peer: Peer, request: Command) -> Command:
+        """Messages that wait are not counted by topic here."""
+        self._check_timer("The timer message store is null")
+        return response(request, body=encode_body(TimerMetrics()))
+
+    def _check_timer(self, reason: str) -> None:
+        if not self._parts.settings.timer_wheel_enable:
+            raise RemotingError(ResponseCode.SYSTEM_ERROR, reason)
+
+    def _ha_status(self, _peer: Peer, request: Command) -> Command:
+        return response(request, body=encode_body(self._parts.replication.status()))

@@ -1,0 +1,189 @@
+"""Keep the tables of a slave as its master's are (upstream: `SlaveSynchronize`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sized
+from functools import partial
+from typing import Final
+
+from mqlake.broker.parts import Parts
+from mqlake.broker.slave.master import MasterClient
+from mqlake.errors import MqlakeError
+from mqlake.formats.config import DataVersion
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.errors import BodyError, RemotingError
+
+TICK: Final = 3.0
+"""Seconds between two looks at consumer offsets and at the timer."""
+FULL: Final = 60.0
+"""Seconds between two looks at all other tables."""
+_AGAIN: Final = 10.0
+"""Seconds after which they are looked at again if one of them could not be copied."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class TableSync:
+    """Copies topics, groups, offsets and delivery positions of the master, while this is a slave.
+
+    A table that cannot be had, or is none, is logged once and stays as it is; the others are copied
+    all the same.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._config = parts, parts.store.config
+        self._master = MasterClient(parts.slices)
+        self._next_full = 0.0
+        self._copied_from = ""
+        self._copying: asyncio.Task[None] | None = None
+        self._is_stopped = False
+        self._failures: dict[str, str] = {}
+        parts.repeating.every(TICK, self._copy_soon)
+        parts.replicas.on_change.append(self._copy_soon)
+        parts.live.on_change(self._copy_soon, "broker_role")
+        parts.on_stop.append(self._stop)
+
+    async def _stop(self) -> None:
+        self._is_stopped = True
+        if self._copying is not None:
+            self._copying.cancel()
+            await asyncio.gather(self._copying, return_exceptions=True)
+        await self._master.close()
+
+    def _copy_soon(self) -> None:
+        if not self._is_stopped and (self._copying is None or self._copying.done()):
+            self._copying = asyncio.get_running_loop().create_task(self._copy())
+
+    async def _copy(self) -> None:
+        replicas, address = self._parts.replicas, self._parts.replicas.master_address
+        if not self._follows(address):
+            replicas.master_answers = False
+            return
+        now = self._parts.store.clock.monotonic()
+        if address != self._copied_from or now >= self._next_full:
+            is_whole = await self._copy_all(address)
+            self._copied_from, self._next_full = address, now + (FULL if is_whole else _AGAIN)
+        replicas.master_answers = await self._try(
+            "consumer offsets", address, self._consumer_offsets
+        )
+        if self._parts.settings.timer_wheel_enable:
+            await self._try("timer positions", address, self._timer)
+
+    async def _copy_all(self, address: str) -> bool:
+        """Copy what changes seldom; return whether all of it was copied."""
+        # Topics and groups come first: offsets are of them.
+        done = [
+            await self._try("topics", address, self._topics),
+            await self._try("groups", address, self._groups),
+            await self._try("delay offsets", address, self._delay_offsets),
+        ]
+        for code in self._parts.followed:
+            copy = partial(self._other, code)
+            done.append(await self._try(code.name, address, copy))
+        return all(done)
+
+    def _follows(self, address: str) -> bool:
+        """Say whether this is the slave of a master at an address: it may have been promoted."""
+        settings = self._parts.settings
+        is_other = address not in ("", settings.broker_address)
+        return settings.is_slave and is_other and address == self._parts.replicas.master_address
+
+    async def _try(self, what: str, address: str, copy: Callable[[str], Awaitable[None]]) -> bool:
+        """Copy a table; log what goes wrong, once as long as it is the same.
+
+        Returns:
+            Whether it was copied, or the master is of a release without such a table.
+        """
+        try:
+            await copy(address)
+        except RemotingError as error:
+            if error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                return True
+            failure, trace = str(error), None
+        except MqlakeError as error:
+            failure, trace = str(error), None
+        except Exception as error:  # noqa: BLE001 (the other tables are copied all the same)
+            failure, trace = f"{type(error).__name__}: {error}", error
+        else:
+            if self._failures.pop(what, None) is not None:
+                _log.info("%s are copied from master %s again", what, address)
+            return True
+        if self._failures.get(what) != failure:
+            self._failures[what] = failure
+            _log.warning(
+                "%s are not copied from master %s, and stay as they are: %s",
+                what,
+                address,
+                failure,
+                exc_info=trace,
+            )
+        return False
+
+    async def _topics(self, address: str) -> None:
+        found = await self._master.topics(address)
+        if not self._follows(address):
+            return
+        topics, static_topics = self._parts.topics, self._parts.static_topics
+        if found.version != topics.version:
+            _check_loss("topics", found.topics, topics, found.version, topics.version)
+            topics.follow(found.topics, found.version)
+            await self._parts.store.keep(self._config.topics)
+        if found.mapping_version != static_topics.version:
+            static_topics.follow(found.mappings, found.mapping_version)
+            await self._parts.store.keep(self._config.static_topics)
+
+    async def _groups(self, address: str) -> None:
+        found, groups = await self._master.groups(address), self._parts.groups
+        if not self._follows(address):
+            return
+        if found.version == groups.version and found.forbidden == groups.forbidden_table():
+            return
+        _check_loss("groups", found.groups, groups, found.version, groups.version)
+        groups.follow(found.groups, found.forbidden, found.version)
+        await self._parts.store.keep(self._config.groups)
+
+    async def _delay_offsets(self, address: str) -> None:
+        offsets, version = await self._master.delay_offsets(address)
+        known = self._config.delay_offsets
+        if not self._follows(address):
+            return
+        _check_loss("delay offsets", offsets, known.items(), version, known.version)
+        known.follow(offsets, version)
+
+    async def _consumer_offsets(self, address: str) -> None:
+        table, version = await self._master.consumer_offsets(address)
+        known = self._config.consumer_offsets
+        if not self._follows(address):
+            return
+        if not table:
+            here = list(known.committed())
+            _check_loss("consumer offsets", table, here, version, known.version)
+        await self._parts.slices.finish(known.follow(table, version))
+
+    async def _timer(self, address: str) -> None:
+        checkpoint = await self._master.body(address, RequestCode.GET_TIMER_CHECK_POINT)
+        if self._follows(address):
+            self._parts.store.timers.follow(bytes(checkpoint))
+
+    async def _other(self, code: RequestCode, address: str) -> None:
+        body = await self._master.body(address, code)
+        if self._follows(address):
+            await self._parts.slices.finish(self._parts.followed[code](body))
+
+
+def _check_loss(
+    what: str, found: Sized, known: Sized, version: DataVersion, known_version: DataVersion
+) -> None:
+    """Refuse an empty table in place of one with entries, unless a later version has emptied it."""
+    if found or not known or _age(version) > _age(known_version):
+        return
+    raise BodyError(
+        f"the master has no {what} in version {version.counter}, and here are {len(known)} of"
+        f" version {known_version.counter}"
+    )
+
+
+def _age(version: DataVersion) -> tuple[int, int, int]:
+    return version.state_version, version.timestamp, version.counter

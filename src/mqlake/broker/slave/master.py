@@ -1,0 +1,184 @@
+"""Ask a master for its tables (upstream: `BrokerOuterAPI`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from mqlake.broker.slave import answers
+from mqlake.broker.slave.answers import Members
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topic_queue_mapping import TopicQueueMapping
+from mqlake.formats.config.topics import Topic
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode
+from mqlake.protocol.command import Body, Command, request
+from mqlake.protocol.errors import BodyError
+from mqlake.protocol.header import Header
+from mqlake.protocol.headers.slaves import AllGroupsHeader, AllTopicsHeader
+from mqlake.remoting.client import RemotingClient
+from mqlake.remoting.slices import Job, Slices
+
+T = TypeVar("T")
+
+_SECONDS, _PAGED_SECONDS = 3.0, 30.0
+_A_PAGE: Final = 2000
+_MOST_PAGES: Final = 1000
+_MOST_RESTARTS: Final = 5
+
+
+class _Page(NamedTuple, Generic[T]):
+    """A part of a table; `total` is None from releases that answer everything at once."""
+
+    entries: dict[str, T]
+    version: DataVersion
+    members: Members
+    total: int | None
+
+
+class TopicTables(NamedTuple):
+    """A master's topics and static topics."""
+
+    topics: dict[str, Topic]
+    version: DataVersion
+    mappings: dict[str, TopicQueueMapping]
+    mapping_version: DataVersion
+
+
+class GroupTables(NamedTuple):
+    """A master's consumer groups, and what they may not do."""
+
+    groups: dict[str, SubscriptionGroup]
+    forbidden: dict[str, dict[str, int]]
+    version: DataVersion
+
+
+class MasterClient:
+    """Asks one master at a time; what is long is read in slices of the event loop.
+
+    All methods raise MqlakeError if the master does not answer, refuses, or answers what is no
+    such table.
+    """
+
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
+        self._client = RemotingClient()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def topics(self, address: str) -> TopicTables:
+        """Return all topics."""
+        mappings: dict[str, TopicQueueMapping] = {}
+        mapping_version = DataVersion()
+
+        def read(members: Members) -> Job[dict[str, Topic]]:
+            nonlocal mapping_version
+            if "topicQueueMappingDetailMap" in members:  # from 5.0 on
+                mappings.update((yield from answers.mappings(members)))
+                mapping_version = answers.version(members, "mappingDataVersion")
+            return (yield from answers.topics(members))
+
+        async def ask(first: int, version: str) -> Command:
+            header = AllTopicsHeader(topic_seq=first, max_topic_num=_A_PAGE, data_version=version)
+            return await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG, header)
+
+        topics, version = await self._paged(ask, "totalTopicNum", read, mappings.clear)
+        return TopicTables(topics, version, mappings, mapping_version)
+
+    async def groups(self, address: str) -> GroupTables:
+        """Return all consumer groups."""
+        forbidden: dict[str, dict[str, int]] = {}
+
+        def read(members: Members) -> Job[dict[str, SubscriptionGroup]]:
+            if "forbiddenTable" in members:  # from 4.9 on
+                forbidden.update((yield from answers.forbidden(members)))
+            return (yield from answers.groups(members))
+
+        async def ask(first: int, version: str) -> Command:
+            header = AllGroupsHeader(group_seq=first, max_group_num=_A_PAGE, data_version=version)
+            return await self._ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, header)
+
+        groups, version = await self._paged(ask, "totalGroupNum", read, forbidden.clear)
+        return GroupTables(groups, forbidden, version)
+
+    async def consumer_offsets(self, address: str) -> tuple[dict[str, dict[int, int]], DataVersion]:
+        """Return all committed offsets by `topic@group`."""
+        answer = await self._ask(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        members = await self._slices.finish(answers.read_members(answer.body))
+        table = await self._slices.finish(answers.consumer_offsets(members))
+        return table, answers.version(members)
+
+    async def delay_offsets(self, address: str) -> tuple[dict[int, int], DataVersion]:
+        """Return how far each delay level was delivered."""
+        answer = await self._ask(address, RequestCode.GET_ALL_DELAY_OFFSET)
+        members = await self._slices.finish(answers.read_members(answer.body))
+        return answers.delay_offsets(members), _version_or_none(members)
+
+    async def body(self, address: str, code: RequestCode) -> Body:
+        """Return the body of any answer."""
+        return (await self._ask(address, code)).body
+
+    async def _ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
+        seconds = _SECONDS if header is None else _PAGED_SECONDS
+        return await self._client.call(address, request(code, header), seconds)
+
+    async def _paged(
+        self,
+        ask: Callable[[int, str], Awaitable[Command]],
+        total: str,
+        read: Callable[[Members], Job[dict[str, T]]],
+        forget: Callable[[], object],
+    ) -> tuple[dict[str, T], DataVersion]:
+        """Return a whole table; a change of its version begins it again.
+
+        Args:
+            ask: asks for the entries from a number on, of a version.
+            total: the response field that says how many entries there are.
+            read: returns the entries of an answer.
+            forget: called when it begins again.
+        """
+        found, version, restarts = dict[str, T](), None, 0
+        for _ in range(_MOST_PAGES):
+            wanted = "" if version is None else encode_body(version).decode()
+            page = await self._page(await ask(len(found), wanted), total, read)
+            if version is not None and page.version != version:
+                if (restarts := restarts + 1) > _MOST_RESTARTS:
+                    break
+                found.clear()
+                forget()
+                version = None
+                continue
+            before, version = len(found), page.version
+            found |= page.entries
+            if page.total is None or len(found) >= page.total:
+                return found, version
+            if len(found) == before:
+                raise BodyError(f"{total} is {page.total}, and there are {before}")
+        raise BodyError(f"the table changes faster than it comes, or has over {_MOST_PAGES} pages")
+
+    async def _page(
+        self, answer: Command, total: str, read: Callable[[Members], Job[dict[str, T]]]
+    ) -> _Page[T]:
+        def job() -> Generator[None, None, _Page[T]]:
+            members = yield from answers.read_members(answer.body)
+            entries = yield from read(members)
+            return _Page(entries, answers.version(members), members, _number(answer, total))
+
+        return await self._slices.finish(job())
+
+
+def _number(answer: Command, name: str) -> int | None:
+    text = answer.fields.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(answers.MOST_ENTRIES)):
+        raise BodyError(f"{name} is {text[:100]!r}")
+    return int(text)
+
+
+def _version_or_none(members: Members) -> DataVersion:
+    """Return the version of delay offsets, which releases before 5.0 do not state."""
+    return answers.version(members) if "dataVersion" in members else DataVersion()

@@ -1,0 +1,119 @@
+"""What a slave refuses.
+
+Upstream: `rejectRequest`, `validateSlave`, `EndTransactionProcessor`. What a slave passes on to its
+master (CONSUMER_SEND_MSG_BACK) is not here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from mqlake.broker.settings import BrokerSettings
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command
+from mqlake.protocol.errors import RemotingError
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Route
+from mqlake.store.live_settings import Current
+
+
+class _Refusal(NamedTuple):
+    code: ResponseCode
+    reason: str
+
+
+# Producers of all releases try another broker upon this.
+_NOT_HERE = _Refusal(
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    "[REJECTREQUEST]this broker is a slave: send to the master of its name",
+)
+_TRANSACTION = _Refusal(
+    ResponseCode.SLAVE_NOT_AVAILABLE, "this broker is a slave: ask the master of its name"
+)
+_TABLE = _Refusal(
+    ResponseCode.SYSTEM_ERROR,
+    "Can't modify topic or subscription group from slave broker, please execute it from master"
+    " broker.",
+)
+_OFFSET = _Refusal(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
+_POP = _Refusal(
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    "[REJECTREQUEST]this broker is a slave: pop from the master of its name",
+)
+_READ = _Refusal(
+    ResponseCode.SYSTEM_BUSY,
+    "[REJECTREQUEST]this broker is a slave that serves no reads (slaveReadEnable)",
+)
+
+REFUSED: Final = {
+    **dict.fromkeys(
+        (
+            RequestCode.SEND_MESSAGE,
+            RequestCode.SEND_MESSAGE_V2,
+            RequestCode.SEND_BATCH_MESSAGE,
+        ),
+        _NOT_HERE,
+    ),
+    **dict.fromkeys(
+        (
+            RequestCode.END_TRANSACTION,
+            RequestCode.RESUME_CHECK_HALF_MESSAGE,
+            RequestCode.RECALL_MESSAGE,
+        ),
+        _TRANSACTION,
+    ),
+    **dict.fromkeys(
+        (
+            RequestCode.UPDATE_AND_CREATE_TOPIC,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+            RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,
+            RequestCode.DELETE_TOPIC_IN_BROKER,
+            RequestCode.DELETE_TOPIC_IN_BROKER_LIST,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP,
+            RequestCode.DELETE_SUBSCRIPTION_GROUP_LIST,
+            RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN,
+            RequestCode.SET_MESSAGE_REQUEST_MODE,
+            RequestCode.CLEAN_UNUSED_TOPIC,
+        ),
+        _TABLE,
+    ),
+    **dict.fromkeys(
+        (RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.CLONE_GROUP_OFFSET), _OFFSET
+    ),
+    **dict.fromkeys(
+        (
+            RequestCode.POP_MESSAGE,
+            RequestCode.ACK_MESSAGE,
+            RequestCode.BATCH_ACK_MESSAGE,
+            RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        ),
+        _POP,
+    ),
+}
+"""What a slave answers to requests that only a master serves, by request code."""
+
+_READS: Final = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE))
+
+
+class SlaveRefusals:
+    """Stands before every route while the broker is a slave."""
+
+    def __init__(self, settings: Current[BrokerSettings]) -> None:
+        self._settings = settings
+
+    def check(self, _peer: Peer, request: Command, _route: Route) -> None:
+        """Refuse what a slave does not do.
+
+        Raises:
+            RemotingError: the answer.
+        """
+        settings = self._settings.now
+        if not settings.is_slave:
+            return
+        refusal = REFUSED.get(request.code)  # pyright: ignore[reportArgumentType,reportCallIssue]
+        if refusal is None and request.code in _READS and not settings.slave_read_enable:
+            refusal = _READ
+        if refusal is not None:
+            raise RemotingError(*refusal)

@@ -1,0 +1,27 @@
+"""Headers of what a slave asks of its master."""
+
+from __future__ import annotations
+
+from mqlake.protocol.header import Header, Int32
+
+
+class AllTopicsHeader(Header):
+    """GET_ALL_TOPIC_CONFIG; without any of the fields, all topics are answered.
+
+    Attributes:
+        topic_seq: how many topics are known already.
+        max_topic_num: how many are to be answered.
+        data_version: of those that are known, as JSON; "" for none.
+    """
+
+    topic_seq: Int32 | None = None
+    max_topic_num: Int32 | None = None
+    data_version: str | None = None
+
+
+class AllGroupsHeader(Header):
+    """GET_ALL_SUBSCRIPTIONGROUP_CONFIG; as `AllTopicsHeader`."""
+
+    group_seq: Int32 | None = None
+    max_group_num: Int32 | None = None
+    data_version: str | None = None

@@ -1,0 +1,161 @@
+"""Append what another store has in its log, byte for byte: a slave's way to write.
+
+Upstream: `DefaultMessageStore.appendToCommitLog`, which appends whatever arrives. Here only whole
+records are in the log: a process that dies leaves no half of one, whose properties could look
+complete because they are zero.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from mqlake.dispatch.batch import Window
+from mqlake.dispatch.kernel import load
+from mqlake.dispatch.verdict import MORE
+from mqlake.dispatch.window import Buffers
+from mqlake.errors import StoreError
+from mqlake.formats import record
+from mqlake.formats.record import FAULT_REASONS, Fault
+from mqlake.store.log.owned_log import OwnedCommitLog
+
+_FIRST_WINDOW = 1 << 20
+_SIZE = 4
+"""Bytes of the size that a record begins with."""
+
+_log = logging.getLogger(__name__)
+
+
+class ReceivedLog:
+    """Take the bytes of another store's log from this log's end on. For one thread.
+
+    Attributes:
+        damaged: records that were taken although the checksum of their body is wrong: so they are
+            in the other store.
+    """
+
+    def __init__(self, log: OwnedCommitLog) -> None:
+        self._log, self._kernel = log, load()
+        self._buffers: Buffers | None = None
+        self._held = 0
+        self._padding = 0
+        self.damaged = 0
+
+    @property
+    def expected(self) -> int:
+        """Physical offset of the next byte that is to come: after what is appended, or held."""
+        return self._log.end + self._held + self._padding
+
+    def drop(self) -> None:
+        """Forget the bytes of a record that is not complete; they are to come again."""
+        self._held = self._padding = 0
+        self._buffers = None
+
+    def take(self, data: bytes | memoryview) -> None:
+        """Append the records that are complete with these bytes, and hold the rest.
+
+        Raises:
+            StoreError: no record of a store with files of this size can begin so.
+            DiskError: no room on the disk. All that is held is to be dropped, as after the former.
+        """
+        view = memoryview(data)
+        if self._padding:
+            view = view[self._pad(view) :]
+        while len(view):
+            buffers = self._room(len(view))
+            part = view[: buffers.window - self._held]
+            buffers.data.data[self._held : self._held + len(part)] = part
+            self._held += len(part)
+            view = view[len(part) :]
+            self._append_whole(buffers)
+            if self._padding:
+                view = view[self._pad(view) :]
+
+    def _room(self, more: int) -> Buffers:
+        buffers = self._buffers
+        if buffers is None:
+            buffers = self._buffers = Buffers(_FIRST_WINDOW)
+        if self._held == buffers.window:
+            # One record fills it: take twice as much, so that what is held is not copied too often.
+            held = buffers.data[: self._held].copy()
+            buffers.grow(min(2 * self._held, self._held + max(more, _FIRST_WINDOW)))
+            buffers.data[: self._held] = held
+        return buffers
+
+    def _append_whole(self, buffers: Buffers) -> None:
+        log, kernel, data = self._log, self._kernel, buffers.data
+        at = 0
+        while at < self._held:
+            left = log.file_end - log.end
+            window = Window(data[at:], log.end, self._held - at, left, left)
+            walk = kernel.walk(window, 0, window.length, buffers.records, check_crc=True)
+            if walk.at:
+                self._note_damaged(walk.damaged)
+                log.append(data.data[at : at + walk.at])
+                at += walk.at
+            elif walk.verdict == Fault.TOPIC:
+                size = self._odd_record(data.data[at : self._held])
+                log.append(data.data[at : at + size])
+                at += size
+            elif walk.verdict == Fault.BLANK:
+                self._begin_padding(data.data[at : at + record.FRAME_SIZE], left)
+                at += record.FRAME_SIZE
+                if self._padding:
+                    rest = data.data[at : self._held]
+                    at += self._pad(rest)
+            elif walk.verdict == MORE or (walk.verdict == Fault.SHORT and left > self._held - at):
+                break
+            else:
+                raise StoreError(self._refusal(walk.verdict, left))
+        if at:
+            data[: self._held - at] = data[at : self._held].copy()
+            self._held -= at
+
+    def _odd_record(self, data: memoryview) -> int:
+        """Return the size of a record of which no queue can be named; it is copied all the same."""
+        _, layout = record.check(data, 0, len(data), self._log.end, crc=False)
+        if layout is None:
+            raise StoreError(self._refusal(Fault.LENGTHS, 0))
+        return layout.size
+
+    def _note_damaged(self, damaged: int) -> None:
+        if damaged:
+            self.damaged += damaged
+            _log.error(
+                "the master sends %d records whose body has a wrong checksum, near physical"
+                " offset %d: they are copied as they are",
+                damaged,
+                self._log.end,
+            )
+
+    def _begin_padding(self, head: memoryview, left: int) -> None:
+        """Begin the rest of a file behind its last record."""
+        size = int.from_bytes(head[:_SIZE], "big")
+        if size != left:
+            raise StoreError(self._refusal(Fault.BLANK, left))
+        self._blank_head = bytes(head)
+        self._padding = record.FRAME_SIZE
+        self._end_file_if_complete()
+
+    def _pad(self, data: memoryview) -> int:
+        """Write what lies behind a blank record's head; return how many bytes that were."""
+        log = self._log
+        part = data[: log.file_end - log.end - self._padding]
+        log.write_padding(self._padding, part)
+        self._padding += len(part)
+        self._end_file_if_complete()
+        return len(part)
+
+    def _end_file_if_complete(self) -> None:
+        if self._padding == self._log.file_end - self._log.end:
+            self._log.append_blank(self._blank_head)
+            self._padding = 0
+
+    def _refusal(self, verdict: int, left: int) -> str:
+        where = f"the master's log at physical offset {self._log.end}"
+        if verdict in (Fault.BLANK, Fault.SIZE, Fault.SHORT):
+            return (
+                f"{where}: a record does not fit in the {left} bytes that are left of this file:"
+                f" give this slave the mappedFileSizeCommitLog of its master, in place of"
+                f" {self._log.file_size}"
+            )
+        return f"{where}: {FAULT_REASONS[Fault(verdict)]}"

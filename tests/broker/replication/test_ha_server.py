@@ -1,0 +1,357 @@
+"""What a master sends its slaves, and what it believes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from mqlake.errors import MqlakeError
+from mqlake.programs.ports import free_port
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from tests.broker.replication.slaves import (
+    FILES,
+    SIZE,
+    Slave,
+    close_all,
+    end,
+    only,
+    server,
+    until,
+)
+from tests.broker.running import Running, running, to
+from tests.store.replication.test_received_log import stream
+
+BODY = b"x" * 1000
+Test = Callable[[Running], Awaitable[None]]
+
+
+def on_a_master(path: Path, test: Test, **settings: object) -> None:
+    async def run() -> None:
+        async with running(path, **(FILES | settings)) as broker:
+            try:
+                await test(broker)
+            finally:
+                await close_all()
+
+    asyncio.run(run())
+
+
+async def fill(broker: Running, count: int) -> None:
+    for number in range(count):
+        answer = await broker.send(to("Orders", queue_id=number % 4), BODY)
+        assert answer.code in (ResponseCode.SUCCESS, ResponseCode.SLAVE_NOT_AVAILABLE)
+
+
+async def slave_of(broker: Running, buffer: int | None = None) -> Slave:
+    return await Slave.connect(server(broker).address, buffer)
+
+
+async def whole(slave: Slave, upto: int, start: int = 0) -> None:
+    """Read frames until the log up to an offset has come, each where the last one ended."""
+    at = start
+    while at < upto:
+        offset, body = await slave.data()
+        assert offset == at
+        assert offset // SIZE == (offset + len(body) - 1) // SIZE, "a frame over a file's end"
+        at += len(body)
+
+
+def test_a_slave_is_sent_the_log_from_where_it_asks_and_what_follows(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 150)
+        slave = await slave_of(broker)
+        slave.report(1)
+        await whole(slave, end(broker), 1)
+        before = end(broker)
+        await fill(broker, 3)
+        await whole(slave, end(broker), before)
+        assert slave.received == stream(broker.parts.store.core.log)[1:]
+        assert await slave.frame() == (end(broker), b"")  # the heartbeat
+
+    on_a_master(tmp_path, test)
+
+
+def test_a_new_slave_that_asks_for_0_gets_the_last_file(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 150)
+        slave = await slave_of(broker)
+        slave.report(0)
+        start = end(broker) - end(broker) % SIZE
+        assert start > 0
+        await whole(slave, end(broker), start)
+
+    on_a_master(tmp_path, test)
+
+
+def test_an_empty_log_is_waited_for(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(0)
+        assert await slave.frame() == (0, b"")
+        await fill(broker, 1)
+        await whole(slave, end(broker))
+
+    on_a_master(tmp_path, test)
+
+
+def test_nothing_is_sent_before_it_is_on_the_masters_disk(tmp_path: Path) -> None:
+    """Else a slave could be ahead of a master that lost its power."""
+
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(0)
+        await until(lambda: server(broker).connections)
+        await until(lambda: only(broker).transferred_from == 0)
+        await fill(broker, 5)
+        await whole(slave, end(broker))
+        broker.parts.store.core.put(_message())  # nobody waits for it, so that nothing syncs it
+        broker.parts.store.copying.tell()
+        log = broker.parts.store.watermarks
+        assert broker.parts.store.copying.end == log.flushed
+
+    on_a_master(tmp_path, test, flushDiskType="SYNC_FLUSH")
+
+
+def _message() -> object:
+    from mqlake.store import Message
+
+    return Message("Orders", b"body")
+
+
+def test_a_slave_far_behind_is_sent_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqlake.broker.replication.ha_connection._FAR_BEHIND", 10_000)
+
+    async def test(broker: Running) -> None:
+        await fill(broker, 300)
+        slave = await slave_of(broker)
+        slave.report(1)
+        await whole(slave, end(broker), 1)
+        assert slave.received == stream(broker.parts.store.core.log)[1:]
+
+    on_a_master(tmp_path, test)
+
+
+def test_each_of_many_slaves_gets_all(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slaves = [await slave_of(broker) for _ in range(10)]
+        for slave in slaves:
+            slave.report(0)
+        await until(lambda: all(each.transferred_from == 0 for each in server(broker).connections))
+        await fill(broker, 30)
+        await asyncio.gather(*(whole(slave, end(broker)) for slave in slaves))
+        for slave in slaves:
+            slave.report(end(broker))
+        await until(lambda: [each.lacks for each in server(broker).connections] == [0] * 10)
+        for slave in slaves[:5]:
+            slave.close()
+        await until(lambda: len(server(broker).connections) == 5)
+
+    on_a_master(tmp_path, test)
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 8, b"\x7f" + b"\xff" * 7])
+def test_garbage_ends_the_connection(tmp_path: Path, data: bytes) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.writer.write(data)
+        await slave.closed()
+        await until(lambda: not server(broker).connections)
+
+    on_a_master(tmp_path, test)
+
+
+def test_another_protocol_is_sent_nothing_and_not_counted(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 3)
+        slave = await slave_of(broker)
+        slave.writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await until(lambda: server(broker).connections)
+        await slave.closed()  # what it says next is no acknowledgement of what it was sent
+        assert server(broker).in_sync == 0
+
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER")
+
+
+def test_a_forged_acknowledgement_is_not_believed(tmp_path: Path) -> None:
+    """rocketmq#3015: eight bytes from anybody released the producers that waited."""
+
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(0)
+        await until(lambda: server(broker).in_sync == 1)
+        slave.report(1 << 40)
+        await slave.closed()
+        answer = await broker.send(to("Orders"), BODY)
+        assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER")
+
+
+def test_a_first_report_beyond_the_log_counts_for_nothing(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(1 << 40)
+        assert (await slave.frame())[1] == b""
+        assert server(broker).in_sync == 0
+        answer = await broker.send(to("Orders"), BODY)
+        assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+        assert (await slave.frame())[1] == b""  # it is sent nothing
+
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER")
+
+
+def test_what_is_gone_is_not_sent(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 150)
+        broker.parts.store.core.log.remove_first()
+        slave = await slave_of(broker)
+        slave.report(1)
+        assert await slave.frame() == (1, b"")
+        await fill(broker, 1)
+        assert await slave.frame() == (1, b"")
+
+    on_a_master(tmp_path, test)
+
+
+def test_a_sync_master_waits_for_its_slave(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(0)
+        await until(lambda: server(broker).in_sync == 1)
+        sends = [asyncio.ensure_future(broker.send(to("Orders"), BODY)) for _ in range(20)]
+        await until(lambda: end(broker) > 20 * len(BODY))
+        await whole(slave, end(broker))
+        assert not any(send.done() for send in sends)
+        slave.report(end(broker))
+        codes = {answer.code for answer in await asyncio.gather(*sends)}
+        assert codes == {ResponseCode.SUCCESS}
+        late = await broker.send(to("Orders"), BODY)
+        assert late.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+        assert late.fields["queueOffset"] == "20"  # it is stored
+        unwaited = await broker.send(to("Orders", properties="WAIT\x01false"), BODY)
+        assert unwaited.code == ResponseCode.SUCCESS
+
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=300)
+
+
+def test_consumers_read_what_no_slave_has_yet(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(0)
+        await until(lambda: server(broker).in_sync == 1)
+        assert (await broker.send(to("Orders"), BODY)).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+        assert len(broker.records("Orders")) == 1
+
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=50)
+
+
+def test_a_slave_that_never_reads_holds_little(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker, 1 << 14)
+        slave.report(1)
+        await until(lambda: server(broker).connections)
+        await fill(broker, 6000)
+        buffered = only(broker)._writer.transport.get_write_buffer_size()  # pyright: ignore[reportPrivateUsage]
+        assert buffered < 1 << 18
+        assert only(broker).transferred_from < end(broker)
+        slave.close()
+
+    on_a_master(tmp_path, test, mappedFileSizeCommitLog=8 << 20)
+
+
+def test_a_slave_that_says_nothing_is_left(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        silent, other = await slave_of(broker), await slave_of(broker)
+        other.report(0)
+        await silent.closed()
+        await other.closed()
+
+    on_a_master(tmp_path, test, haHousekeepingInterval=300)
+
+
+def test_slaves_from_other_addresses_are_refused(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        await slave.closed()
+        assert not server(broker).connections
+
+    on_a_master(tmp_path, test, haAllowedAddresses="10.0.0.0/8; 127.0.0.2")
+
+
+def test_slaves_from_addresses_that_are_named_are_served(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        slave = await slave_of(broker)
+        slave.report(0)
+        assert (await slave.frame()) == (0, b"")
+
+    on_a_master(tmp_path, test, haAllowedAddresses="127.0.0.0/24")
+
+
+def test_flow_control_bounds_what_a_second_brings(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 60)
+        slave = await slave_of(broker)
+        slave.report(1)
+        await until(lambda: server(broker).connections and only(broker).transferred_from > 1)
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        await whole(slave, end(broker), 1)
+        # Some 60 KiB at 20 KiB a second: two turns of a second at least were waited for.
+        assert loop.time() - begin > 1
+
+    on_a_master(
+        tmp_path,
+        test,
+        haFlowControlEnable=True,
+        maxHaTransferByteInSecond=20_000,
+        haTransferBatchSize=5000,
+    )
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "one") as one:
+            taken = int(server(one).address.rpartition(":")[2])
+            with pytest.raises(MqlakeError, match=f"port {taken} for slaves.*haListenPort"):
+                async with running(tmp_path / "two", haListenPort=taken):
+                    pass
+
+    asyncio.run(run())
+
+
+def test_a_port_that_nobody_asked_for_may_be_taken(tmp_path: Path) -> None:
+    async def run() -> None:
+        port = free_port(-2, 1)
+        holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", port + 1)
+        async with running(tmp_path, listenPort=port) as broker:
+            assert broker.parts.replicas.ha_address == ""
+        holder.close()
+
+    asyncio.run(run())
+
+
+def test_the_status_names_the_slaves(tmp_path: Path) -> None:
+    from mqlake.protocol.bodies.ha import HaRuntimeInfo
+    from mqlake.protocol.body import decode_body
+
+    async def test(broker: Running) -> None:
+        await fill(broker, 5)
+        slave = await slave_of(broker)
+        slave.report(1)
+        await whole(slave, end(broker), 1)
+        slave.report(end(broker) - 7)
+        await until(lambda: only(broker).lacks == 7)
+        answer = await broker.ask(RequestCode.GET_BROKER_HA_STATUS)
+        found = decode_body(HaRuntimeInfo, answer.body)
+        assert (found.master, found.master_commit_log_max_offset) == (True, end(broker))
+        assert found.in_sync_slave_nums == 1
+        (one,) = found.ha_connection_info
+        assert (one.slave_ack_offset, one.diff, one.in_sync) == (end(broker) - 7, 7, True)
+        assert one.transfer_from_where == end(broker)
+
+    on_a_master(tmp_path, test)

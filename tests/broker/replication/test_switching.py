@@ -1,0 +1,107 @@
+"""A broker is promoted or demoted while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.store.settings import BrokerRole
+from tests.broker.live.observing import change
+from tests.broker.replication.slaves import FILES, SLAVE, end, follower, log_of, server, until
+from tests.broker.running import Running, running, to
+from tests.broker.slave.pairs import name_server
+
+BODY = b"x" * 500
+
+
+async def send(broker: Running, count: int = 1) -> int:
+    """Send messages; return the queue offset of the last."""
+    for _ in range(count):
+        answer = await broker.send(to("Orders"), BODY)
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+    return int(answer.fields["queueOffset"])
+
+
+def test_a_master_and_its_slave_change_places(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with (
+            name_server() as names,
+            running(tmp_path / "one", **FILES, namesrvAddr=names) as one,
+            running(tmp_path / "two", **SLAVE, namesrvAddr=names) as two,
+        ):
+            for count, (master, slave) in enumerate([(one, two), (two, one), (one, two)], 1):
+                assert await send(master, 50) == count * 100 - 51
+                refused_send = await slave.send(to("Orders"), BODY)
+                assert refused_send.code == ResponseCode.SERVICE_NOT_AVAILABLE
+                await until(lambda: server(master).connections)  # noqa: B023
+                await send(master, 50)
+                await change(master, brokerRole="SLAVE")
+                assert end(slave) == end(master)  # a demotion waits for that
+                await change(slave, brokerRole="ASYNC_MASTER")
+                assert slave.parts.settings.broker_id == 0
+                assert master.parts.settings.broker_id == 1
+                assert slave.parts.replicas.ha_address
+                assert not master.parts.replicas.ha_address
+            assert await send(two, 10) == 309
+            await until(lambda: end(one) == end(two))
+
+    asyncio.run(run())
+    assert log_of(tmp_path / "one") == log_of(tmp_path / "two")
+
+
+def test_the_role_holds_after_a_restart(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("# ours\nbrokerRole=SLAVE\nbrokerId=1\n")
+
+    async def run() -> None:
+        async with running(tmp_path / "store", conf, **SLAVE) as broker:
+            await change(broker, brokerRole="SYNC_MASTER")
+
+    asyncio.run(run())
+    assert conf.read_text() == "# ours\nbrokerRole=SYNC_MASTER\nbrokerId=0\n"
+
+
+def test_a_promoted_sync_master_waits_for_slaves(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path, **SLAVE) as broker:
+            await change(broker, brokerRole="SYNC_MASTER")
+            for _ in range(3):
+                answer = await broker.send(to("Orders"), BODY)
+                assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+            await change(broker, brokerRole="ASYNC_MASTER")
+            assert await send(broker) == 3
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("values", [{"brokerRole": "KING"}, {"brokerId": 3}])
+def test_what_is_no_role_changes_nothing(tmp_path: Path, values: dict[str, object]) -> None:
+    async def run() -> None:
+        async with running(tmp_path, **FILES) as broker:
+            body = "".join(f"{name}={value}\n" for name, value in values.items()).encode()
+            answer = await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)
+            assert answer.code == ResponseCode.INVALID_PARAMETER
+            assert broker.parts.settings.broker_role is BrokerRole.ASYNC_MASTER
+            assert await send(broker) == 0
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_cannot_listen_for_slaves_stays_a_slave(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path / "one", **FILES) as one:
+            taken = int(server(one).address.rpartition(":")[2])
+            given = SLAVE | {"haListenPort": taken, "haMasterAddress": server(one).address}
+            async with running(tmp_path / "two", **given) as two:
+                body = b"brokerRole=ASYNC_MASTER\n"
+                answer = await two.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)
+                assert answer.code == ResponseCode.SYSTEM_ERROR
+                assert "stays SLAVE" in (answer.remark or "")
+                await send(one, 3)
+                await until(lambda: end(two) == end(one))
+                assert follower(two).problem is None
+
+    asyncio.run(run())

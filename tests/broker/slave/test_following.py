@@ -1,0 +1,334 @@
+"""The tables of a slave are its master's, whatever the master answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mqlake.broker.slave import following, master
+from mqlake.broker.topics import Topics
+from mqlake.formats.config import DataVersion
+from mqlake.formats.config.subscription_group import SubscriptionGroup
+from mqlake.formats.config.topics import Topic
+from mqlake.programs.ports import free_port
+from mqlake.protocol.bodies.pop import RequestMode
+from mqlake.protocol.body import encode_body
+from mqlake.protocol.codes import RequestCode, ResponseCode
+from mqlake.protocol.command import Command, response
+from mqlake.protocol.headers.slaves import AllTopicsHeader
+from mqlake.remoting.connection import Peer
+from mqlake.remoting.route import Route
+from mqlake.remoting.server import RemotingServer
+from mqlake.store.settings import BrokerRole
+from tests.broker.admin.asking import done
+from tests.broker.running import Running, running
+from tests.broker.slave.pairs import SLAVE, file, pair, switch, until
+
+pytestmark = pytest.mark.usefixtures("often")
+
+FILES = (
+    "topics.json",
+    "subscriptionGroup.json",
+    "consumerOffset.json",
+    "delayOffset.json",
+    "messageRequestMode.json",
+)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a slave look again and again."""
+    monkeypatch.setattr(following, "TICK", 0.05)
+    monkeypatch.setattr(following, "FULL", 0.05)
+    monkeypatch.setattr(following, "_AGAIN", 0.05)
+
+
+async def fill(broker: Running) -> None:
+    """Put something into every table of a master."""
+    parts = broker.parts
+    parts.topics.put(Topic("Orders", 4, 4, attributes={"message.type": "FIFO"}))
+    parts.groups.put(SubscriptionGroup("readers", retry_max_times=3))
+    parts.groups.forbid("readers", "Orders", 4)
+    offsets = parts.store.config.consumer_offsets
+    for queue_id in range(4):
+        offsets.commit("readers", "Orders", queue_id, 10 + queue_id)
+    parts.store.config.delay_offsets.set(3, 7)
+    mode = RequestMode("Orders", "readers", "POP", 2)
+    await done(broker, RequestCode.SET_MESSAGE_REQUEST_MODE, body=encode_body(mode))
+
+
+def offsets_of(broker: Running) -> dict[str, dict[int, int]]:
+    return dict(broker.parts.store.config.consumer_offsets.committed())
+
+
+def test_a_slave_has_its_masters_tables_and_keeps_them(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (leader, slave):
+            await fill(leader)
+            mine, other = slave.parts, leader.parts
+            await until(lambda: mine.topics.version == other.topics.version)
+            await until(lambda: mine.groups.version == other.groups.version)
+            await until(lambda: offsets_of(slave) == offsets_of(leader))
+            assert mine.groups.forbidden("readers", "Orders") == 4
+            config = mine.store.config
+            await until(lambda: config.delay_offsets.items() == [(3, 7)])
+            checkpoint = other.store.timers.checkpoint()
+            await until(lambda: mine.store.timers.checkpoint() == checkpoint)
+            await until(lambda: file(tmp_path / "slave", FILES[-1]) is not None)
+
+            # What is gone at the master goes at the slave.
+            other.topics.remove("Orders")
+            other.groups.remove("readers")
+            other.store.config.consumer_offsets.remove("readers", "Orders")
+            other.store.config.consumer_offsets.commit("readers", "Others", 0, 1)
+            await until(lambda: "Orders" not in mine.topics)
+            await until(lambda: "readers" not in mine.groups)
+            await until(lambda: offsets_of(slave) == {"Others@readers": {0: 1}})
+        for name in FILES:
+            mine = file(tmp_path / "slave", name)
+            theirs = file(tmp_path / "master", name)
+            for table in (mine, theirs):  # how far a broker itself has pulled
+                table.pop("pullOffsetTable", None)
+            assert mine == theirs, name
+
+    asyncio.run(run())
+
+
+def test_what_clients_ask_of_a_slave_changes_no_table(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with running(tmp_path, **SLAVE) as slave:
+            assert slave.parts.groups.get_or_make("new") == SubscriptionGroup("new")
+            assert list(slave.parts.groups) == list(slave.parts.topics) == []
+
+    asyncio.run(run())
+
+
+def test_a_slave_that_is_promoted_follows_nobody(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with pair(tmp_path) as (leader, slave):
+            await until(lambda: slave.parts.topics.version == leader.parts.topics.version)
+            switch(slave, BrokerRole.ASYNC_MASTER, 0)
+            slave.parts.store.config.consumer_offsets.commit("g", "T", 0, 5)
+            before = slave.parts.topics.version
+            leader.parts.topics.make("Later", 1)
+            await until(lambda: not slave.parts.replicas.master_answers)
+            assert slave.parts.topics.version == before
+            assert offsets_of(slave) == {"T@g": {0: 5}}
+
+    asyncio.run(run())
+
+
+class Master:
+    """A master that answers what it is told to.
+
+    Attributes:
+        answers: bodies by request code; a number is a code of refusal.
+        asked: how often each code was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[int, bytes | int] = {}
+        self.fields: dict[int, Mapping[str, str]] = {}
+        self.asked: dict[int, int] = {}
+
+    def _answer(self, _peer: Peer, request: Command) -> Command:
+        self.asked[request.code] = self.asked.get(request.code, 0) + 1
+        found = self.answers.get(request.code, ResponseCode.SYSTEM_ERROR)
+        if isinstance(found, int):
+            return response(request, found, remark="told so")
+        return response(request, header=dict(self.fields.get(request.code, {})), body=found)
+
+    def routes(self) -> list[Route]:
+        return [Route(code, self._answer) for code in CODES]
+
+
+CODES = (
+    RequestCode.GET_ALL_TOPIC_CONFIG,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
+    RequestCode.GET_TIMER_CHECK_POINT,
+)
+
+
+@asynccontextmanager
+async def of_master(path: Path) -> AsyncIterator[tuple[Master, Running]]:
+    """Run a slave with tables that were its master's, whose answers the test chooses."""
+    told = Master()
+    server, port = RemotingServer(told.routes()), free_port()
+    await server.start("127.0.0.1", port)
+    async with running(path, **SLAVE) as slave:
+        topics = {name: Topic(name, 4, 4) for name in ("Orders", "Others")}
+        slave.parts.topics.follow(topics, DataVersion(5, 0, 1000))
+        groups = {"readers": SubscriptionGroup("readers")}
+        slave.parts.groups.follow(groups, {"readers": {"Orders": 4}}, DataVersion(5, 0, 1000))
+        known = slave.parts.store.config.consumer_offsets
+        for _ in known.follow({"Orders@readers": {0: 9}}, DataVersion(5, 0, 1000)):
+            pass
+        slave.parts.store.config.delay_offsets.follow({1: 4}, DataVersion(5, 0, 1000))
+        slave.parts.replicas.found_master(f"127.0.0.1:{port}", "")
+        try:
+            yield told, slave
+        finally:
+            await server.stop()
+
+
+def state(slave: Running) -> Any:
+    parts, config = slave.parts, slave.parts.store.config
+    return (
+        {name: parts.topics.get(name) for name in parts.topics},
+        {name: parts.groups.get(name) for name in parts.groups},
+        parts.groups.forbidden_table(),
+        offsets_of(slave),
+        config.delay_offsets.items(),
+        (parts.topics.version, parts.groups.version, config.consumer_offsets.version),
+    )
+
+
+OLD = b'{"counter":5,"stateVersion":0,"timestamp":1000}'
+NEWER = b'{"counter":6,"stateVersion":0,"timestamp":2000}'
+TOPIC = b'{"topicName":"New","readQueueNums":1,"writeQueueNums":1,"perm":6}'
+NONSENSE = {
+    "no JSON": b"\xff\x00{",
+    "no object": b"[1,2]",
+    "nothing": b"",
+    "no table": b"{}",
+    "null": b"null",
+    "no version": b'{"topicConfigTable":{},"subscriptionGroupTable":{},"offsetTable":{}}',
+    "empty of the same version": b'{"topicConfigTable":{},"subscriptionGroupTable":{},'
+    b'"offsetTable":{},"forbiddenTable":{"readers":{"Orders":4}},"dataVersion":' + OLD + b"}",
+    "of another type": b'{"topicConfigTable":{"New":5},"subscriptionGroupTable":[],'
+    b'"offsetTable":{"a@b":{"x":"y"}},"dataVersion":' + NEWER + b"}",
+    "another name": b'{"topicConfigTable":{"Old":' + TOPIC + b'},"subscriptionGroupTable":'
+    b'{"a":{"groupName":"b"}},"offsetTable":{"a@b":{0:-2}},"dataVersion":' + NEWER + b"}",
+    "no file name": b'{"topicConfigTable":{"../x":{"topicName":"../x"}},"subscriptionGroupTable":'
+    b'{"../x":{"groupName":"../x"}},"offsetTable":{"a@b":{70000:1}},"dataVersion":' + NEWER + b"}",
+    "deep": b'{"topicConfigTable":' + b'{"a":' * 5000,
+    "a huge number": b'{"topicConfigTable":{},"subscriptionGroupTable":{},"offsetTable":'
+    b'{"a@b":{"0":99999999999999999999}},"dataVersion":{"counter":1e400}}',
+}
+
+
+@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_destroys_nothing(body: bytes, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with of_master(tmp_path) as (told, slave):
+            before = state(slave)
+            told.answers = dict.fromkeys(CODES, body)
+            await until(lambda: min(told.asked.get(code, 0) for code in CODES) >= 3)
+            assert state(slave) == before
+
+    asyncio.run(run())
+
+
+def test_a_refusal_destroys_nothing_and_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with of_master(tmp_path) as (told, slave):
+            before = state(slave)
+            await until(lambda: min(told.asked.get(code, 0) for code in CODES) >= 3)
+            assert state(slave) == before
+
+    asyncio.run(run())
+    lines = [each for each in caplog.messages if each.startswith("topics are not copied")]
+    assert len(lines) == 1
+    assert "told so" in lines[0]
+
+
+def test_a_table_that_a_later_version_has_emptied_is_empty(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with of_master(tmp_path) as (told, slave):
+            body = NONSENSE["empty of the same version"].replace(OLD, NEWER)
+            told.answers = dict.fromkeys(CODES, body.replace(b'"readers":{"Orders":4}', b""))
+            empty = DataVersion(6, 0, 2000)
+            wanted = ({}, {}, {}, {}, [], (empty, empty, empty))
+            await until(lambda: state(slave) == wanted)
+
+    asyncio.run(run())
+
+
+def test_pages_that_never_end_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version each time, or a total that is never reached."""
+    monkeypatch.setattr(master, "_MOST_PAGES", 20)
+    versions = iter(range(10, 100_000))
+
+    async def run() -> None:
+        async with of_master(tmp_path) as (told, slave):
+            before = state(slave)[0]
+            code = RequestCode.GET_ALL_TOPIC_CONFIG
+            table = b'{"topicConfigTable":{"New":' + TOPIC + b'},"dataVersion":'
+            told.answers[code] = table + NEWER + b"}"
+            for total in ("7", "-1", "x", "9" * 50):
+                told.fields[code] = {"totalTopicNum": total}
+                asked = told.asked.get(code, 0)
+                await until(lambda asked=asked: told.asked.get(code, 0) >= asked + 3)
+                assert state(slave)[0] == before
+            told.fields[code] = {"totalTopicNum": "7"}
+            answer = told._answer
+
+            def changing(peer: Peer, request: Command) -> Command:
+                version = b'{"counter":%d}' % next(versions)
+                told.answers[code] = table + version + b"}"
+                return answer(peer, request)
+
+            monkeypatch.setattr(told, "_answer", changing)
+            asked = told.asked[code]
+            await until(lambda: told.asked[code] >= asked + 8)
+            assert state(slave)[0] == before
+
+    asyncio.run(run())
+
+
+def test_a_master_of_a_release_without_a_table_is_followed_in_the_others(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with of_master(tmp_path) as (told, slave):
+            unknown = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            told.answers = dict.fromkeys(CODES, int(unknown))
+            code = RequestCode.GET_ALL_TOPIC_CONFIG
+            body = b'{"topicConfigTable":{"New":' + TOPIC + b'},"dataVersion":' + NEWER + b"}"
+            told.answers[code] = body
+            await until(lambda: list(slave.parts.topics) == ["New"])
+
+    asyncio.run(run())
+
+
+def topics_of(pages: list[Any]) -> set[str]:
+    return {name for page in pages for name in page}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 100])
+def test_pages_make_the_table(count: int, tmp_path: Path) -> None:
+    """Also for a slave of RocketMQ's, which asks no more once a single entry is left."""
+
+    async def run() -> None:
+        async with running(tmp_path) as broker:
+            topics: Topics = broker.parts.topics
+            seen: set[str] = set()
+            version = encode_body(topics.version).decode()
+            for _ in range(len(topics) + 1):
+                header = AllTopicsHeader(
+                    topic_seq=len(seen), max_topic_num=count, data_version=version
+                )
+                answer = await done(broker, RequestCode.GET_ALL_TOPIC_CONFIG, header)
+                assert answer.fields["totalTopicNum"] == str(len(topics))
+                page = set(msgspec.json.decode(bytes(answer.body))["topicConfigTable"])
+                assert page
+                assert not page & seen
+                seen |= page
+                if len(seen) >= len(topics) - 1:
+                    break
+            assert seen == set(topics)
+            header = AllTopicsHeader(topic_seq=5, max_topic_num=2, data_version='{"counter":1}')
+            answer = await done(broker, RequestCode.GET_ALL_TOPIC_CONFIG, header)
+            found = list(msgspec.json.decode(bytes(answer.body))["topicConfigTable"])
+            assert found == list(topics)[:2]
+
+    asyncio.run(run())

@@ -1,0 +1,158 @@
+"""How many slaves a put waits for, and up to where they have the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from mqlake.store import Message, MessageStore, PutError
+from mqlake.store.append.put_result import PutStatus
+from mqlake.store.live_settings import LiveSettings
+from mqlake.store.replication.copies import Copies
+from mqlake.store.settings import make_settings
+
+SYNC = {"brokerRole": "SYNC_MASTER", "mappedFileSizeCommitLog": 1 << 16, "slaveTimeout": 60_000}
+
+
+class Log:
+    end = 1000
+
+
+def copies(**settings: object) -> Copies:
+    found = Copies(LiveSettings(make_settings(SYNC | settings)), lambda: Log.end)
+    found.is_served = True
+    return found
+
+
+def test_by_default_a_sync_master_waits_for_one_slave() -> None:
+    found = copies()
+    assert (found.needed, found.confirmed, found.in_sync) == (1, 0, 0)
+    assert found.missing is not None
+    one = found.join(0)
+    assert found.missing is None
+    found.acknowledge(one, 300)
+    assert found.confirmed == 300
+    found.acknowledge(one, 200)  # what a slave has, it does not lose
+    assert found.confirmed == 300
+    found.leave(one)
+    assert found.confirmed == 0
+
+
+def test_an_async_master_waits_for_none() -> None:
+    found = copies(brokerRole="ASYNC_MASTER")
+    assert (found.needed, found.confirmed, found.missing) == (0, 1000, None)
+
+
+def test_of_several_slaves_as_many_as_are_needed_count() -> None:
+    found = copies(inSyncReplicas=3)
+    for offset in (100, 500, 300):
+        found.join(offset)
+    assert (found.needed, found.confirmed) == (2, 300)
+
+
+def test_a_slave_that_lags_too_far_is_not_in_sync() -> None:
+    found = copies(haMaxGapNotInSync=100)
+    one = found.join(899)
+    assert found.in_sync == 0
+    found.acknowledge(one, 900)
+    assert found.in_sync == 1
+
+
+@pytest.mark.parametrize(
+    ("joined", "least", "needed"), [(0, 1, 0), (1, 1, 1), (9, 1, 2), (0, 2, 1)]
+)
+def test_fewer_copies_while_fewer_slaves_are_in_sync(joined: int, least: int, needed: int) -> None:
+    found = copies(inSyncReplicas=3, enableAutoInSyncReplicas=True, minInSyncReplicas=least)
+    for _ in range(joined):
+        found.join(1000)
+    assert found.needed == needed
+
+
+Test = Callable[[MessageStore, LiveSettings[object]], Awaitable[None]]
+
+
+def on_a_store(path: Path, test: Test, **settings: object) -> None:
+    async def run() -> None:
+        live = LiveSettings(make_settings(SYNC | settings))
+        async with MessageStore.open(path, live) as store:
+            store.copies.is_served = True
+            await test(store, live)  # pyright: ignore[reportArgumentType]
+
+    asyncio.run(run())
+
+
+async def status(put: Awaitable[object]) -> PutStatus:
+    try:
+        await put
+    except PutError as error:
+        return error.result.status
+    return PutStatus.PUT_OK
+
+
+def message(**given: object) -> Message:
+    return Message("Topic", b"body", **given)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_a_put_is_acknowledged_once_a_slave_has_it(tmp_path: Path, flush: str) -> None:
+    async def test(store: MessageStore, _: object) -> None:
+        one = store.copies.join(0)
+        put = asyncio.ensure_future(store.put(message()))
+        await asyncio.sleep(0.2)
+        assert not put.done()
+        assert store.copying.end == store.watermarks.end  # and read it may be
+        store.copies.acknowledge(one, store.watermarks.end - 1)
+        await asyncio.sleep(0.1)
+        assert not put.done()
+        store.copies.acknowledge(one, store.watermarks.end)
+        await asyncio.wait_for(put, 30)
+
+    on_a_store(tmp_path, test, flushDiskType=flush)
+
+
+def test_without_a_slave_the_answer_comes_at_once(tmp_path: Path) -> None:
+    async def test(store: MessageStore, _: object) -> None:
+        assert await status(store.put(message())) is PutStatus.SLAVE_NOT_AVAILABLE
+        (result,) = await store.confirm(store.append_many([message()]))
+        assert result.status is PutStatus.SLAVE_NOT_AVAILABLE
+        assert result.count == 1  # it is stored
+        assert "inSyncReplicas" in result.reason
+
+    on_a_store(tmp_path, test)
+
+
+def test_a_slave_that_is_late(tmp_path: Path) -> None:
+    async def test(store: MessageStore, _: object) -> None:
+        store.copies.join(0)
+        assert await status(store.put(message())) is PutStatus.FLUSH_SLAVE_TIMEOUT
+
+    on_a_store(tmp_path, test, slaveTimeout=50)
+
+
+@pytest.mark.parametrize("text", ["false", "FALSE", "no"])
+def test_a_message_may_ask_not_to_wait(tmp_path: Path, text: str) -> None:
+    async def test(store: MessageStore, _: object) -> None:
+        store.copies.join(0)
+        assert await status(store.put(message(properties={"WAIT": text}))) is PutStatus.PUT_OK
+        encoded = f"WAIT\x01{text}\x02UNIQ_KEY\x01a\x02".encode()
+        results = store.append_many([message(encoded_properties=encoded)])
+        assert store.watermarks.unconfirmed(results) is None
+        waits = message(encoded_properties=b"WAIT\x01true\x02A\x01b\x02")
+        assert store.watermarks.unconfirmed(store.append_many([waits])) is not None
+
+    on_a_store(tmp_path, test)
+
+
+def test_fewer_copies_from_now_on(tmp_path: Path) -> None:
+    async def test(store: MessageStore, live: LiveSettings[object]) -> None:
+        store.copies.join(0)
+        put = asyncio.ensure_future(store.put(message()))
+        await asyncio.sleep(0.1)
+        assert not put.done()
+        live.replace(make_settings(SYNC | {"inSyncReplicas": 1}))
+        await asyncio.wait_for(put, 30)
+
+    on_a_store(tmp_path, test)

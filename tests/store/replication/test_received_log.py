@@ -1,0 +1,229 @@
+"""A slave's log is its master's, however the bytes arrive."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from mqlake.errors import DiskError, StoreError
+from mqlake.formats import record
+from mqlake.store import Message
+from mqlake.store.live_settings import current
+from mqlake.store.log.owned_log import OwnedCommitLog
+from mqlake.store.owned_store import OwnedStore
+from mqlake.store.settings import make_settings
+from tests.crash.disk import RecordedDisk
+from tests.store.appending import SetClock
+
+SIZE = 1 << 13
+
+
+def opened(
+    role: str = "ASYNC_MASTER", size: int = SIZE, disk: RecordedDisk | None = None
+) -> OwnedStore:
+    settings = {
+        "mappedFileSizeCommitLog": size,
+        "brokerRole": role,
+        "maxHashSlotNum": 10,
+        "maxIndexNum": 1000,
+        "mappedFileSizeConsumeQueue": 400,
+    }
+    return OwnedStore.open(disk or RecordedDisk(), current(make_settings(settings)), SetClock())
+
+
+def filled(count: int = 60, seed: int = 1) -> OwnedStore:
+    master, chance = opened(), random.Random(seed)
+    for number in range(count):
+        body = chance.randbytes(chance.randrange(600))
+        result = master.put(Message(f"Topic{number % 3}", body, keys=f"k{number}", tags="t"))
+        assert result.is_ok
+    return master
+
+
+def stream(log: OwnedCommitLog, start: int = 0) -> bytes:
+    """Return a log as its master sends it."""
+    parts: list[bytes] = []
+    while start < log.end:
+        segment = log.segment_at(start)
+        assert segment is not None
+        stop = min(segment.end, log.end)
+        parts.append(bytes(log.read(start, stop - start)))
+        start = stop
+    return b"".join(parts)
+
+
+def pieces(data: bytes, chance: random.Random, most: int) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        size = chance.randrange(1, most)
+        yield data[at : at + size]
+        at += size
+
+
+def same(slave: OwnedStore, master: OwnedStore) -> None:
+    assert slave.log.end == master.log.end
+    assert stream(slave.log) == stream(master.log)
+    for store in (slave, master):
+        while store.watermarks.dispatched < store.log.end:
+            store.tick()
+    for topic in master.reads.topics():
+        for queue_id in master.reads.queues(topic):
+            assert slave.reads.queue(topic, queue_id) == master.reads.queue(topic, queue_id)
+            count = master.reads.queue(topic, queue_id).max_offset
+            assert slave.reads.entries(topic, queue_id, 0, count) == master.reads.entries(
+                topic, queue_id, 0, count
+            )
+    assert slave.offsets.table == master.offsets.table
+
+
+@pytest.mark.parametrize("most", [2, 7, 100, 5000, 100_000])
+def test_bytes_may_arrive_cut_anywhere(most: int) -> None:
+    master, slave, chance = filled(), opened("SLAVE"), random.Random(most)
+    assert len(master.log.segments) > 2
+    for piece in pieces(stream(master.log), chance, most):
+        before = slave.received.expected
+        slave.receive(piece)
+        assert slave.received.expected == before + len(piece)
+        slave.tick()
+    same(slave, master)
+
+
+def test_only_whole_records_are_in_the_log() -> None:
+    master, slave = filled(10), opened("SLAVE")
+    data = stream(master.log)
+    ends = [0]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + int.from_bytes(data[ends[-1] : ends[-1] + 4], "big"))
+    for at in range(0, len(data), 3):
+        slave.receive(data[at : at + 3])
+        done = min(at + 3, len(data))
+        assert slave.log.end == max(end for end in ends if end <= done)
+        # What is held is nowhere in the file: a process that dies leaves no half of a record.
+        view = slave.log.file(slave.log.segments[-1]).view() if slave.log.segments else b""
+        assert not bytes(view[slave.log.end : slave.log.end + 64]).strip(b"\0")
+
+
+def test_what_was_held_comes_again_after_it_was_dropped() -> None:
+    master, slave, chance = filled(), opened("SLAVE"), random.Random(3)
+    data = stream(master.log)
+    while slave.log.end < len(data):
+        at = slave.log.end
+        for piece in pieces(data[at : at + chance.randrange(1, 9000)], chance, 700):
+            slave.receive(piece)
+        slave.received.drop()
+        assert slave.received.expected == slave.log.end
+    same(slave, master)
+
+
+def test_a_slave_goes_on_as_master_when_it_is_opened_as_one() -> None:
+    master, disk = filled(), RecordedDisk()
+    slave = opened("SLAVE", disk=disk)
+    data = stream(master.log)
+    slave.receive(data[:-5])
+    slave.abandon()
+    promoted = opened(disk=disk)
+    assert promoted.log.end < len(data)
+    assert stream(promoted.log) == data[: promoted.log.end]
+    assert not promoted.recovered.cut_off
+    before = promoted.offsets.next("Topic0", 0)
+    result = promoted.put(Message("Topic0", b"new"))
+    assert (result.is_ok, result.queue_offset) == (True, before)
+
+
+def test_a_log_may_begin_where_the_masters_does() -> None:
+    master = filled()
+    start = master.log.segments[1].base
+    for disk in (RecordedDisk(), RecordedDisk()):
+        slave = opened("SLAVE", disk=disk)
+        slave.begin_at(start)
+        slave.receive(stream(master.log, start))
+        assert (slave.log.min_offset, slave.log.end) == (start, master.log.end)
+        slave.tick()
+        slave.abandon()  # a start after a crash finds all of it
+        again = opened("SLAVE", disk=disk)
+        assert (again.log.min_offset, again.log.end) == (start, master.log.end)
+        assert again.received.expected == master.log.end
+        master.tick()
+        for queue in (("Topic0", 0), ("Topic1", 0), ("Topic2", 0)):
+            first, end = again.reads.queue(*queue)
+            assert end == master.reads.queue(*queue).max_offset
+            count = end - first
+            found = again.reads.entries(*queue, first, count)
+            assert found == master.reads.entries(*queue, first, count)
+        with pytest.raises(StoreError, match="not empty"):
+            again.begin_at(0)
+
+
+@pytest.mark.parametrize("size", [SIZE // 2, SIZE * 2])
+def test_files_of_another_size_are_said(size: int) -> None:
+    master, slave = filled(), opened("SLAVE", size)
+    with pytest.raises(StoreError, match="mappedFileSizeCommitLog"):
+        slave.receive(stream(master.log))
+    assert slave.log.end <= max(size, SIZE)
+    assert slave.received.expected == slave.log.end
+
+
+GARBAGE = [
+    b"\0" * 100,
+    b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+    b"\xff" * 100,
+    (1 << 30).to_bytes(4, "big") + record.V1_MAGIC.to_bytes(4, "big") + b"\0" * 100,
+    (3).to_bytes(4, "big") + record.V1_MAGIC.to_bytes(4, "big") + b"\0" * 100,
+    (50).to_bytes(4, "big") + record.BLANK_MAGIC.to_bytes(4, "big") + b"\0" * 100,
+]
+
+
+@pytest.mark.parametrize("data", GARBAGE)
+def test_garbage_is_not_appended(data: bytes) -> None:
+    master, slave = filled(5), opened("SLAVE")
+    good = stream(master.log)
+    slave.receive(good)
+    with pytest.raises(StoreError, match="master's log at physical offset"):
+        slave.receive(data)
+    assert slave.received.expected == len(good)
+    result = master.put(Message("Topic0", b"more"))
+    slave.receive(stream(master.log, result.physical_offset))
+    same(slave, master)
+
+
+def test_a_record_for_another_place_is_not_appended() -> None:
+    master, slave = filled(5), opened("SLAVE")
+    data = stream(master.log)
+    second = int.from_bytes(data[:4], "big")
+    with pytest.raises(StoreError, match="another physical offset"):
+        slave.receive(data[second:])
+    assert slave.log.end == 0
+
+
+def test_a_damaged_body_is_copied_as_it_is_and_counted() -> None:
+    master, slave = filled(8), opened("SLAVE")
+    data = bytearray(stream(master.log))
+    first = int.from_bytes(data[:4], "big")
+    _, layout = record.check(data, first, len(data), first)
+    assert layout is not None
+    assert layout.body_length
+    data[layout.body_at] ^= 1
+    slave.receive(data)
+    assert stream(slave.log) == data
+    assert slave.received.damaged == 1
+
+
+def test_a_record_longer_than_a_window() -> None:
+    size = 8 << 20
+    master, slave = opened(size=size), opened("SLAVE", size)
+    big = Message("Topic0", random.Random(1).randbytes(3 << 20))
+    for message in (Message("Topic0", b"small"), big, Message("Topic0", b"small"), big, big):
+        assert master.put(message).is_ok
+    for piece in pieces(stream(master.log), random.Random(2), 60_000):
+        slave.receive(piece)
+    same(slave, master)
+
+
+def test_a_store_that_takes_nothing_receives_nothing() -> None:
+    master, slave = filled(5), opened("SLAVE")
+    slave.fail(DiskError("the disk is gone"))
+    with pytest.raises(StoreError, match="the disk is gone"):
+        slave.receive(stream(master.log))
+    assert slave.log.end == 0
