@@ -262,7 +262,14 @@ def test_plain_files_appear_once_and_stay(tmp_path: Path, monkeypatch: pytest.Mo
     assert compact(open_table(given)) == 1
     assert set(shown) < set(data_files(Format.PARQUET, path))
     assert numbers(Format.PARQUET, path) == [0, 1, 2, 3, 4, 100, 101, 102, 103]
-    assert not list((path / "_mqlake").rglob("*.parquet"))
+    staged = path / "_mqlake"
+    assert len(list(staged.rglob("*.parquet"))) == 8  # for readers that planned to read them
+    open_table(given)
+    assert len(list(staged.rglob("*.parquet"))) == 8
+    late = parquet_table._now() + parquet_table.LINGER  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(parquet_table, "_now", lambda: late)
+    open_table(given)
+    assert not list(staged.rglob("*.parquet"))
 
 
 def test_plain_files_wait_for_others_only_so_long(tmp_path: Path) -> None:

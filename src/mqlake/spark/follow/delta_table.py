@@ -1,7 +1,8 @@
 """A Delta Lake table, committed to through delta-rs.
 
-A batch is one version of the table: its files, and a `txn` action with the follower and the batch's
-number. Delta Lake lets only one of two commits with the same `txn` follower succeed.
+A batch is one version of the table: its files, and `txn` actions with the follower, the batch's
+number and its end in the log. Delta Lake lets only one of two commits with the same `txn` follower
+succeed.
 """
 
 # pyright: basic
@@ -18,6 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, table_schema
@@ -56,7 +58,7 @@ class DeltaLakeTable:
 
     def last_batch(self, follower: str) -> int:
         self._table.update_incremental()
-        found = self._table.transaction_version(_application(follower))
+        found = self._table.transaction_version(application(follower))
         return -1 if found is None else found
 
     def shape(self, follower: str, batch: int) -> Shape:
@@ -76,11 +78,13 @@ class DeltaLakeTable:
         batch: int,
         files: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
+        end: CommittedEnd | None = None,
     ) -> None:
+        notes = {application(follower): batch, **(end_notes(follower, end) if end else {})}
         self._commit(
             [self._add(file, is_new=True) for file in files]
             + [self._remove(file, is_change=True) for file in removed],
-            CommitProperties(app_transactions=[Transaction(_application(follower), batch)]),
+            CommitProperties(app_transactions=[Transaction(*note) for note in notes.items()]),
         )
 
     def expire(self, keep: float) -> None:
@@ -162,8 +166,24 @@ def _partition(file: DataFile) -> dict[str, str | None]:
     return {"topic": file.topic, "day": file.day}
 
 
-def _application(follower: str) -> str:
+def application(follower: str) -> str:
+    """Return the name by which `txn` actions tell a follower's newest batch."""
     return f"{PREFIX}{follower}"
+
+
+def end_notes(follower: str, end: CommittedEnd) -> dict[str, int]:
+    """Return what `txn` actions, whose versions are numbers, say of the end of a batch."""
+    name = application(follower)
+    fingerprint = -1 if end.fingerprint is None else end.fingerprint
+    return {f"{name}-end": end.physical_offset, f"{name}-fingerprint": fingerprint}
+
+
+def noted_end(table: DeltaTable, follower: str) -> CommittedEnd | None:
+    """Return where a follower's newest batch in a table ends; None if the table does not say."""
+    name = application(follower)
+    end = table.transaction_version(f"{name}-end")
+    fingerprint = table.transaction_version(f"{name}-fingerprint")
+    return None if end is None else CommittedEnd(end, None if fingerprint == -1 else fingerprint)
 
 
 def _now() -> int:

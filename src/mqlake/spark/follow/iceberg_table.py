@@ -1,7 +1,8 @@
 """An Iceberg table, committed to through PyIceberg.
 
-A batch is one change of the table's metadata: a snapshot with its files, and a property with the
-follower and the batch's number. A catalog takes a change only if nobody else made one meanwhile.
+A batch is one change of the table's metadata: a snapshot with its files, and properties with the
+follower, the batch's number and its end in the log. A catalog takes a change only if nobody else
+made one meanwhile.
 """
 
 # pyright: basic
@@ -14,9 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, table_schema
@@ -103,7 +106,7 @@ class IcebergTable:
 
     def last_batch(self, follower: str) -> int:
         self._table.refresh()
-        return int(self._table.properties.get(_property(follower), -1))
+        return int(self._table.properties.get(batch_property(follower), -1))
 
     def shape(self, follower: str, batch: int) -> Shape:
         self._table.refresh()
@@ -123,10 +126,14 @@ class IcebergTable:
         batch: int,
         files: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
+        end: CommittedEnd | None = None,
     ) -> None:
+        notes = {batch_property(follower): str(batch)}
+        if end is not None:
+            notes[_end_property(follower)] = msgspec.json.encode(end).decode()
         there = {file.path: found for file, found in self._files()} if removed else {}
         with self._table.transaction() as transaction:
-            transaction.set_properties({_property(follower): str(batch)})
+            transaction.set_properties(notes)
             if removed:
                 with transaction.update_snapshot().overwrite() as overwrite:
                     for file in removed:
@@ -204,8 +211,19 @@ def _map_names(transaction: Transaction) -> None:
     transaction.set_properties({NAME_MAPPING: mapping})
 
 
-def _property(follower: str) -> str:
+def batch_property(follower: str) -> str:
+    """Return the name of the property that tells a follower's newest batch."""
     return f"mqlake.follow.{follower}"
+
+
+def _end_property(follower: str) -> str:
+    return f"{batch_property(follower)}.end"
+
+
+def noted_end(properties: Mapping[str, str], follower: str) -> CommittedEnd | None:
+    """Return where a follower's newest batch in a table ends; None if the table does not say."""
+    written = properties.get(_end_property(follower))
+    return None if written is None else msgspec.json.decode(written, type=CommittedEnd)
 
 
 def _place(uri: str) -> str:

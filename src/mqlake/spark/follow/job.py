@@ -8,7 +8,7 @@ import msgspec
 
 from mqlake.jobs.local import Progress
 from mqlake.spark.follow.dead_letters import NEEDED, DeadLetters
-from mqlake.spark.follow.identity import Identity, begin_at, held
+from mqlake.spark.follow.identity import Identity, begin_at, held, note_query
 from mqlake.spark.follow.log_positions import LogPositions, begin_of
 from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import MicroBatches
@@ -64,6 +64,7 @@ def follow(
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
         identity = _with_begin(options, identity)
+        note_query(options, identity)
         dead_letters = DeadLetters(options, session.engine, identity.id)
         batches = MicroBatches(
             open_table(options),

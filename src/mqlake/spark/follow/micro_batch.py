@@ -8,16 +8,26 @@ import msgspec
 
 from mqlake.jobs.engine import Engine
 from mqlake.spark.follow import partition_writer
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import merge
+from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import DeadLetters
 from mqlake.spark.follow.evolution import SchemaConflictError
 from mqlake.spark.follow.log_positions import LogPositions
 from mqlake.spark.follow.partition_writer import Written
 from mqlake.spark.follow.table import LakeTable
 from mqlake.spark.source.position import Position
+from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+LONG_STRETCH = 64 << 20
+"""Bytes of log without a wanted message after which the table is told how far it is."""
+
+LONG_TIME = 3600.0
+"""Seconds after which it is told in any case, as the log's beginning may be deleted meanwhile."""
 
 
 class Totals(msgspec.Struct):
@@ -52,6 +62,7 @@ class MicroBatches:
         self._compact_every = compact_every
         self._positions, self._dead_letters = positions, dead_letters
         self._since_merge = 0
+        self._noted, self._noted_at = 0, float("-inf")
 
     def take(self, rows: DataFrame, number: int) -> None:
         """Write and commit a batch, unless the table has it."""
@@ -66,7 +77,7 @@ class MicroBatches:
             self.totals.dead_letters += self._dead_letters.set_aside(
                 number, rows, str(error), stretch
             )
-            self._table.commit(self._follower, number, [])
+            self._commit(number, [])
             return
         frame: Any = rows
         made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT).collect()
@@ -74,8 +85,10 @@ class MicroBatches:
         files = [file for one in written for file in one.files]
         has_damage = self._note_damage(number, stretch, sum(one.log_bytes for one in written))
         if not files and not has_damage:
+            if self._is_note_due(number):
+                self._commit(number, [])
             return
-        self._table.commit(self._follower, number, files)
+        self._commit(number, files)
         self.totals.batches += 1
         self.totals.messages += sum(file.rows for file in files)
         self.totals.files += len(files)
@@ -83,6 +96,27 @@ class MicroBatches:
         self._since_merge += 1
         if self._compact_every and self._since_merge >= self._compact_every:
             self.compact()
+
+    def _commit(self, number: int, files: list[DataFile]) -> None:
+        end = self._end(number)
+        self._table.commit(self._follower, number, files, end=end)
+        if end is not None:
+            self._noted, self._noted_at = end.physical_offset, SystemClock().monotonic()
+
+    def _is_note_due(self, number: int) -> bool:
+        """Return whether the table should be told of the end of a batch without messages.
+
+        Union reads begin there: they would read the same stretch of log again and again.
+        """
+        end = self._end(number)
+        if end is None:
+            return False
+        is_late = SystemClock().monotonic() - self._noted_at >= LONG_TIME
+        return is_late or end.physical_offset - self._noted >= LONG_STRETCH
+
+    def _end(self, number: int) -> CommittedEnd | None:
+        found = self._positions.end_of(number)
+        return None if found is None else CommittedEnd(found.physical_offset, found.fingerprint)
 
     def _note_damage(
         self, number: int, stretch: tuple[Position, Position] | None, log_bytes: int | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.options import FollowOptions, Format
@@ -34,8 +35,13 @@ class LakeTable(Protocol):
         batch: int,
         files: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
+        end: CommittedEnd | None = None,
     ) -> None:
-        """Add files, remove others, and note that this batch is in the table, in one step."""
+        """Add files, remove others, and note that this batch is in the table, in one step.
+
+        Args:
+            end: where the batch ends in the log; None for what is no stretch of it.
+        """
         ...
 
     def expire(self, keep: float) -> None:
