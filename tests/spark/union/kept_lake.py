@@ -61,9 +61,9 @@ class KeptLake:
         self.table: LakeTable = open_table(self.options)
         self.end, self.batch = 0, 0
 
-    def grow(self, count: int) -> None:
+    def grow(self, count: int, topics: tuple[str, ...] = ("A", "B")) -> None:
         """Append messages."""
-        self.store.grow(count)
+        self.store.grow(count, topics)
         for path in self._dropped:
             path.unlink()
         self.truth |= {row["physicalOffset"]: row for row in batch_rows(self.store.path)}
@@ -91,10 +91,10 @@ class KeptLake:
         """Merge small files."""
         self.table.replace([merge(job) for job in self.table.merges(is_last=True)])
 
-    def drop_segments(self) -> None:
-        """Delete what of the log the table has, as retention does."""
+    def drop_segments(self, end: int | None = None) -> None:
+        """Delete the log before an offset, the table's end if None, as retention does."""
         for path in sorted((self.store.path / "commitlog").iterdir()):
-            if int(path.name) + 4096 <= self.end:
+            if int(path.name) + 4096 <= (self.end if end is None else end):
                 path.unlink()
                 self._dropped.append(path)
 

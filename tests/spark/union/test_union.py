@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from deltalake import DeltaTable
 
 from mqlake.errors import FormatError, JobError, StoreError
+from mqlake.spark.follow.identity import Identity
 from mqlake.spark.follow.options import Format
 from mqlake.spark.reading.conditions import (
     AnyNumber,
@@ -23,11 +25,11 @@ from mqlake.spark.reading.conditions import (
     TopicMatches,
 )
 from mqlake.spark.source.options import read_options
-from mqlake.spark.union import plan as planning
+from mqlake.spark.union import followed
 from mqlake.spark.union.plan import plan_union
 from mqlake.spark.union.read import LakeTask
 from tests.spark.source.rows import Row
-from tests.spark.union.kept_lake import KeptLake, rows_of
+from tests.spark.union.kept_lake import FOLLOWER, KeptLake, rows_of
 from tests.store.make_store import START
 
 every_format = pytest.mark.parametrize("format_", Format)
@@ -173,6 +175,26 @@ def test_a_followed_part_of_the_topics(tmp_path: Path) -> None:
         lake.rows(subscribe="A")
 
 
+def test_batches_that_brought_nothing(tmp_path: Path) -> None:
+    lake = KeptLake(tmp_path, Format.DELTA, source={"subscribe": "B"})
+    lake.take()
+    lake.grow(80, topics=("A",))
+    checkpoint = lake.options.checkpoint
+    for name in ("offsets", "commits"):
+        (checkpoint / name).mkdir(parents=True)
+    identity = Identity(FOLLOWER, str(lake.store.path), "", {"physicalOffset": 0})
+    (checkpoint / "mqlake-follow.json").write_bytes(msgspec.json.encode(identity))
+    end = max(lake.truth)
+    (checkpoint / "offsets" / "3").write_text(f'v1\n{{}}\n{{"physicalOffset": {end}}}\n')
+    (checkpoint / "commits" / "3").write_text("v1\n{}")
+    (checkpoint / "commits" / ".3.crc").touch()
+    lake.drop_segments(end)
+    options = read_options(lake.given(), streaming=False)
+    _, (one,) = followed.open_followed(options)
+    assert one.start == end
+    assert lake.rows() == [row for row in lake.expected() if row["topic"] == "B"]
+
+
 @every_format
 def test_topics_that_do_not_exist(tmp_path: Path, format_: Format) -> None:
     lake = KeptLake(tmp_path, format_)
@@ -224,7 +246,7 @@ def test_retention_between_two_looks_of_a_plan(
     lake = KeptLake(tmp_path, Format.ICEBERG)
     lake.take(3)
     lake.grow(80)
-    open_table, was_opened = planning.open_table, False
+    open_table, was_opened = followed.open_table, False
 
     def open_late(options: Any) -> Any:
         nonlocal was_opened
@@ -235,7 +257,7 @@ def test_retention_between_two_looks_of_a_plan(
             lake.drop_segments()
         return found
 
-    monkeypatch.setattr(planning, "open_table", open_late)
+    monkeypatch.setattr(followed, "open_table", open_late)
     assert lake.rows() == lake.expected()
 
 

@@ -17,17 +17,9 @@ from mqlake.spark.follow.log_positions import LogPositions
 from mqlake.spark.follow.partition_writer import Written
 from mqlake.spark.follow.table import LakeTable
 from mqlake.spark.source.position import Position
-from mqlake.storage.clock import SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-LONG_STRETCH = 64 << 20
-"""Bytes of log without a wanted message after which the table is told how far it is."""
-
-LONG_TIME = 3600.0
-"""Seconds after which it is told in any case, as the log's beginning may be deleted meanwhile."""
 
 
 class Totals(msgspec.Struct):
@@ -62,7 +54,6 @@ class MicroBatches:
         self._compact_every = compact_every
         self._positions, self._dead_letters = positions, dead_letters
         self._since_merge = 0
-        self._noted, self._noted_at = 0, float("-inf")
 
     def take(self, rows: DataFrame, number: int) -> None:
         """Write and commit a batch, unless the table has it."""
@@ -85,8 +76,6 @@ class MicroBatches:
         files = [file for one in written for file in one.files]
         has_damage = self._note_damage(number, stretch, sum(one.log_bytes for one in written))
         if not files and not has_damage:
-            if self._is_note_due(number):
-                self._commit(number, [])
             return
         self._commit(number, files)
         self.totals.batches += 1
@@ -98,25 +87,9 @@ class MicroBatches:
             self.compact()
 
     def _commit(self, number: int, files: list[DataFile]) -> None:
-        end = self._end(number)
-        self._table.commit(self._follower, number, files, end=end)
-        if end is not None:
-            self._noted, self._noted_at = end.physical_offset, SystemClock().monotonic()
-
-    def _is_note_due(self, number: int) -> bool:
-        """Return whether the table should be told of the end of a batch without messages.
-
-        Union reads begin there: they would read the same stretch of log again and again.
-        """
-        end = self._end(number)
-        if end is None:
-            return False
-        is_late = SystemClock().monotonic() - self._noted_at >= LONG_TIME
-        return is_late or end.physical_offset - self._noted >= LONG_STRETCH
-
-    def _end(self, number: int) -> CommittedEnd | None:
         found = self._positions.end_of(number)
-        return None if found is None else CommittedEnd(found.physical_offset, found.fingerprint)
+        end = found and CommittedEnd(found.physical_offset, found.fingerprint)
+        self._table.commit(self._follower, number, files, end=end)
 
     def _note_damage(
         self, number: int, stretch: tuple[Position, Position] | None, log_bytes: int | None

@@ -13,7 +13,8 @@ from mqlake.spark.reading.schema import arrow_schema
 from mqlake.spark.source.batch import OPTIONS_HELP, BatchReader, PushingReader
 from mqlake.spark.source.columns import spark_schema
 from mqlake.spark.source.options import ReadOptions, read_options
-from mqlake.spark.union.plan import UnionTask, open_table, plan_union
+from mqlake.spark.union.followed import open_table
+from mqlake.spark.union.plan import UnionTask, plan_union
 from mqlake.spark.union.read import LakeTask
 
 if TYPE_CHECKING:

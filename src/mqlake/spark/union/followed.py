@@ -14,7 +14,7 @@ from mqlake.spark.reading.conditions import Between, Selection
 from mqlake.spark.source.offsets import subscription
 from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.position import Position
-from mqlake.spark.union.lake import Lake
+from mqlake.spark.union.lake import Lake, open_lake
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -38,14 +38,22 @@ class Followed(msgspec.Struct, frozen=True):
         return self.end.physical_offset
 
 
-def followed(lake: Lake, options: ReadOptions) -> list[Followed]:
-    """Return the stores that a table follows.
+class _Done(msgspec.Struct, frozen=True):
+    """The newest batch that is done: all that it brings is in tables that are opened now."""
+
+    batch: int
+    end: CommittedEnd
+
+
+def open_followed(options: ReadOptions) -> tuple[Lake, list[Followed]]:
+    """Open the newest version of the table of a query; return it with the stores that it follows.
 
     Raises:
         FormatError: option path is given, and the table follows several stores.
         JobError: the table follows none, or does not say how far.
     """
-    followers = followers_of(lake.root)
+    lake = open_table(options)
+    followers = {id_: _complete(lake, one) for id_, one in followers_of(lake.root).items()}
     if not followers:
         raise JobError(f"{lake.root}: nothing has been followed into this table")
     if options.path and len(followers) > 1:
@@ -54,13 +62,37 @@ def followed(lake: Lake, options: ReadOptions) -> list[Followed]:
             f"option path: the table follows several stores ({stores}): leave path out to read "
             "all of them"
         )
-    return [_followed(lake, options, *one) for one in followers.items()]
+    done = {id_: _newest_done(id_, one) for id_, one in followers.items()}
+    if any(one and one.batch > lake.last_batch(id_) for id_, one in done.items()):
+        lake = open_table(options)
+    stores = [_followed(lake, options, id_, one, done[id_]) for id_, one in followers.items()]
+    return lake, stores
 
 
-def _followed(lake: Lake, options: ReadOptions, id_: str, follower: Follower) -> Followed:
-    follower = _complete(lake, follower)
+def open_table(options: ReadOptions) -> Lake:
+    """Open the newest version of the table of a query."""
+    assert options.table is not None
+    return open_lake(options.table, options.catalog, options.catalog_name)
+
+
+def _newest_done(id_: str, follower: Follower) -> _Done | None:
+    """Return the newest batch that is done; None if the checkpoint cannot be read here."""
+    checkpoint = Path(follower.checkpoint)
+    identity = identity_of(checkpoint)
+    if identity is None or identity.id != id_:
+        return None
+    positions = LogPositions(Path(follower.store), checkpoint, follower.begin)
+    batch = positions.last_done()
+    end = positions.end_of(batch)
+    return end and _Done(batch, CommittedEnd(end.physical_offset, end.fingerprint))
+
+
+def _followed(
+    lake: Lake, options: ReadOptions, id_: str, follower: Follower, done: _Done | None
+) -> Followed:
     begin = None if follower.begin is None else Position.read(follower.begin)
-    end = _end(lake, id_, follower)
+    is_ahead = done is not None and done.batch > lake.last_batch(id_)
+    end = done.end if done is not None and is_ahead else _end(lake, id_, follower)
     given = {"startingOffsets": "earliest", **(follower.source or {}), "path": follower.store}
     query = read_options(given, streaming=True)
     return Followed(

@@ -26,8 +26,8 @@ from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.spark.source.plan import Task, plan_tasks
 from mqlake.spark.source.tail import Tail
-from mqlake.spark.union.followed import Followed, followed
-from mqlake.spark.union.lake import Lake, LakeFile, open_lake
+from mqlake.spark.union.followed import Followed, open_followed
+from mqlake.spark.union.lake import Lake, LakeFile
 from mqlake.spark.union.limits import limits
 from mqlake.spark.union.read import LakeTask
 
@@ -60,20 +60,13 @@ def plan_union(
     """
     seen: list[int] = []
     for _ in range(_MOST_LOOKS):
-        lake = open_table(options)
-        stores = followed(lake, options)
+        lake, stores = open_followed(options)
         ends = [one.start for one in stores]
         try:
             return _plan(lake, stores, options, columns, pushed, is_newest=ends == seen)
         except _LogDeletedError:
             seen = ends
     raise StoreError(f"{options.table}: the log is deleted faster than it can be read")
-
-
-def open_table(options: ReadOptions) -> Lake:
-    """Open the newest version of the table of a query."""
-    assert options.table is not None
-    return open_lake(options.table, options.catalog, options.catalog_name)
 
 
 def _plan(
