@@ -171,6 +171,13 @@ def follow(
             help="Name in the catalog (iceberg); default: mqlake. and the directory's name.",
         ),
     ] = None,
+    table_per_topic: Annotated[
+        bool,
+        typer.Option(
+            "--table-per-topic",
+            help="A table for each topic, in a directory below --out (delta, iceberg).",
+        ),
+    ] = False,
     master: shared.Master = None,
     progress: shared.Progress = None,
     json: shared.Json = False,
@@ -182,6 +189,8 @@ def follow(
         raise UsageError("--check or --replay go with --to delta, iceberg and parquet")
     if to != "iceberg" and (catalog or catalog_option or table):
         raise UsageError("--catalog, --catalog-option and --table go with --to iceberg only")
+    if table_per_topic and (to not in ("delta", "iceberg") or table):
+        raise UsageError("--table-per-topic goes with --to delta or iceberg, without --table")
     source = {
         "startingOffsets": starting_offsets,
         "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
@@ -226,6 +235,7 @@ def follow(
             catalog_name=catalog_name,
             catalog_options=_named_values(catalog_option or []),
             table=table,
+            is_per_topic=table_per_topic,
         )
     start = time.perf_counter()
     if options is not None and (check or replay):

@@ -75,9 +75,14 @@ def begin_at(options: StoreQuery, identity: Identity, begin: dict[str, Any]) -> 
 
 def note_query(options: FollowOptions, identity: Identity) -> None:
     """Note in the table what is read of the store, for those who read the table and the log."""
-    path = options.out / STATE / FOLLOWERS / f"{identity.id}.json"
     checkpoint = str(options.checkpoint.resolve())
-    _write(path, Follower(identity.store, checkpoint, identity.begin, options.source))
+    known = Follower(identity.store, checkpoint, identity.begin, options.source)
+    note_follower(options.out, identity.id, known)
+
+
+def note_follower(table: Path, id_: str, follower: Follower) -> None:
+    """Note in a table a store that it follows."""
+    _write(table / STATE / FOLLOWERS / f"{id_}.json", follower)
 
 
 def followers_of(table: Path) -> dict[str, Follower]:
@@ -136,7 +141,8 @@ def in_use(directory: Path) -> Generator[None]:
 
 def _identity(options: FollowOptions) -> Identity:
     path, followers = options.checkpoint / NAME, options.out / STATE / FOLLOWERS
-    target = f"{options.format} table {options.table or options.out.resolve()}"
+    kind = "tables by topic" if options.is_per_topic else "table"
+    target = f"{options.format} {kind} {options.table or options.out.resolve()}"
     new = Identity(uuid.uuid4().hex, str(options.store.resolve()), target)
     found = _read(path, Identity)
     if found is None:

@@ -16,6 +16,7 @@ from mqlake.spark.follow.evolution import SchemaConflictError
 from mqlake.spark.follow.log_positions import LogPositions
 from mqlake.spark.follow.partition_writer import Written
 from mqlake.spark.follow.table import LakeTable
+from mqlake.spark.follow.topic_shapes import TopicShapes
 from mqlake.spark.source.position import Position
 
 if TYPE_CHECKING:
@@ -70,12 +71,18 @@ class MicroBatches:
             )
             self._commit(number, [])
             return
+        is_noted = False
+        if isinstance(shape, TopicShapes) and shape.refused:
+            rows = self._set_refused_aside(number, rows, shape.refused, stretch)
+            is_noted = True
         frame: Any = rows
         made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT).collect()
         written = [msgspec.json.decode(row.written, type=Written) for row in made]
         files = [file for one in written for file in one.files]
-        has_damage = self._note_damage(number, stretch, sum(one.log_bytes for one in written))
-        if not files and not has_damage:
+        is_noted = is_noted or self._note_damage(
+            number, stretch, sum(one.log_bytes for one in written)
+        )
+        if not files and not is_noted:
             return
         self._commit(number, files)
         self.totals.batches += 1
@@ -85,6 +92,25 @@ class MicroBatches:
         self._since_merge += 1
         if self._compact_every and self._since_merge >= self._compact_every:
             self.compact()
+
+    def _set_refused_aside(
+        self,
+        number: int,
+        rows: DataFrame,
+        refused: dict[str, str],
+        stretch: tuple[Position, Position] | None,
+    ) -> DataFrame:
+        """Note rows of topics whose tables refuse them, and damage; return the other rows."""
+        from pyspark.sql import functions as sql
+
+        reason = "; ".join(refused.values())
+        if self._dead_letters is None:
+            raise SchemaConflictError(reason)
+        is_refused = sql.col("topic").isin(list(refused))
+        self.totals.dead_letters += self._dead_letters.set_aside(
+            number, rows.where(is_refused), reason, stretch
+        )
+        return rows.where(~is_refused)
 
     def _commit(self, number: int, files: list[DataFile]) -> None:
         found = self._positions.end_of(number)

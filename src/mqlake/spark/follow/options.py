@@ -69,6 +69,7 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
         catalog: URI of an Iceberg catalog; one of the table's own without it.
         catalog_name: name of the catalog, by which SQL catalogs find their tables.
         table: namespace and name in that catalog.
+        is_per_topic: each topic has a table of its own, in a directory below `out`.
         catalog_options: what else PyIceberg's catalog takes, such as `type` or `token`.
     """
 
@@ -83,6 +84,7 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     catalog_name: str = "default"
     table: str | None = None
     catalog_options: dict[str, str] = {}
+    is_per_topic: bool = False
 
     @property
     def fails_on_loss(self) -> bool:

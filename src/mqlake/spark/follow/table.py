@@ -9,7 +9,7 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.options import FollowOptions, Format
-from mqlake.spark.follow.partition_writer import Shape
+from mqlake.spark.follow.partition_writer import Shapes
 
 PREFIX = "mqlake-"
 """What the names of data files begin with. Others in the table are somebody else's."""
@@ -25,7 +25,7 @@ class LakeTable(Protocol):
         """Return the number of the follower's newest batch in the table, -1 if there is none."""
         ...
 
-    def shape(self, follower: str, batch: int) -> Shape:
+    def shape(self, follower: str, batch: int) -> Shapes:
         """Return how the files of a batch are to be; columns that the table lacks are added."""
         ...
 
@@ -75,6 +75,10 @@ def open_table(options: FollowOptions) -> LakeTable:
     Raises:
         JobError: a package is missing, or what is there cannot be followed into.
     """
+    if options.is_per_topic:
+        from mqlake.spark.follow.topic_tables import TopicTables
+
+        return TopicTables(options, open_table)
     match options.format:
         case Format.DELTA:
             from mqlake.spark.follow.delta_table import DeltaLakeTable
