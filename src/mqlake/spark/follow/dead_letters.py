@@ -54,6 +54,8 @@ def options_of(options: FollowOptions) -> FollowOptions:
         columns=COLUMNS,
         publish_after=0.0,
         is_per_topic=False,
+        body=None,
+        body_fields=None,
     )
 
 

@@ -22,7 +22,7 @@ from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.options import FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
@@ -44,7 +44,7 @@ class DeltaLakeTable:
 
     def __init__(self, options: FollowOptions) -> None:
         self._root, self._target = options.out, options.target_file_size
-        self._wanted = table_schema(options.columns)
+        self._wanted = wanted_schema(options)
         try:
             if not DeltaTable.is_deltatable(str(self._root)):
                 self._root.mkdir(parents=True, exist_ok=True)

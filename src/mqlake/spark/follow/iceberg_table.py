@@ -22,7 +22,7 @@ from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.iceberg_expiry import expire
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
@@ -52,7 +52,7 @@ class IcebergTable:
 
     def __init__(self, options: FollowOptions) -> None:
         self._root, self._target = options.out, options.target_file_size
-        self._wanted = table_schema(options.columns)
+        self._wanted = wanted_schema(options)
         self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
         if "." not in self._identifier:
             raise JobError(f"{self._identifier}: give NAMESPACE.NAME as the table's name")

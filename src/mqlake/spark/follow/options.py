@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mqlake.errors import FormatError
+from mqlake.spark.follow.body_columns import BodyFormat
 from mqlake.spark.source.columns import COLUMNS, check_columns
 
 NEEDED = ("topic", "storeTimestamp")
@@ -69,6 +70,8 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
         catalog: URI of an Iceberg catalog; one of the table's own without it.
         catalog_name: name of the catalog, by which SQL catalogs find their tables.
         table: namespace and name in that catalog.
+        body: what bodies are, if their fields are columns of the table.
+        body_fields: Arrow schema of these columns, once a Spark has told it.
         is_per_topic: each topic has a table of its own, in a directory below `out`.
         catalog_options: what else PyIceberg's catalog takes, such as `type` or `token`.
     """
@@ -84,6 +87,8 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     catalog_name: str = "default"
     table: str | None = None
     catalog_options: dict[str, str] = {}
+    body: BodyFormat | None = None
+    body_fields: Any = None
     is_per_topic: bool = False
 
     @property

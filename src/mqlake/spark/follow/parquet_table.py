@@ -27,7 +27,7 @@ from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile, sync_directory
-from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape, path_of
 from mqlake.spark.follow.table import stem_of
@@ -82,7 +82,7 @@ class ParquetTable:
     def __init__(self, options: FollowOptions) -> None:
         self._root, self._target = options.out, options.target_file_size
         self._wait = options.publish_after
-        self._wanted = table_schema(options.columns)
+        self._wanted = wanted_schema(options)
         self._state_file = self._root / STATE / "state.json"
         self._staging = self._root / STATE / "staged"
         self._merged = self._root / STATE / "merged"

@@ -18,7 +18,7 @@ from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import SchemaConflictError, table_schema
+from mqlake.spark.follow.evolution import SchemaConflictError, wanted_schema
 from mqlake.spark.follow.identity import FOLLOWERS, Follower, followers_of, note_follower
 from mqlake.spark.follow.options import STATE, FollowOptions, Format
 from mqlake.spark.follow.partition_writer import Shape
@@ -71,7 +71,7 @@ class TopicTables:
         """Return the shape of the first files of a table."""
         from mqlake.spark.follow.delta_table import PARTITION
 
-        schema: Any = table_schema(self._options.columns)
+        schema: Any = wanted_schema(self._options)
         if self._options.format is Format.DELTA:
             for name in PARTITION:
                 if name in schema.names:
