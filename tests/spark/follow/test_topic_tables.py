@@ -30,8 +30,8 @@ with_versions = pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG
 TOPICS = ("Orders", "%RETRY%G", "支付.x", "_mqlake")
 
 
-def opened(path: Path, format_: Format) -> Any:
-    given = options(path, format_, is_per_topic=True)
+def opened(path: Path, format_: Format, **others: Any) -> Any:
+    given = options(path, format_, is_per_topic=True, **others)
     note_query(given, Identity(FOLLOWER, "/store", "", {"physicalOffset": 0}))
     return open_table(given)
 
@@ -76,6 +76,17 @@ def test_rows_go_to_the_table_of_their_topic(tmp_path: Path, format_: Format) ->
         expected = modulus + [n for n in range(10, 30) if n % 4 == place]
         assert numbers(format_, table_of(tmp_path, topic)) == expected
     assert sum(one.num_rows for one in table.scan(("topic", "body"))) == 30
+
+
+@with_versions
+def test_tables_by_day(tmp_path: Path, format_: Format) -> None:
+    table = opened(tmp_path, format_, partition_by=("day",))
+    for number in range(3):
+        add(table, number, [row(n, "AB"[n % 2], 20_000 + n // 2) for n in range(4)])
+    table.replace([merge(job) for job in table.merges(is_last=True)])
+    assert len(table.files()) == 4
+    assert numbers(format_, tmp_path / "A") == [0, 0, 0, 2, 2, 2]
+    assert set(read(format_, tmp_path / "B")["topic"].to_pylist()) == {"B"}
 
 
 @with_versions

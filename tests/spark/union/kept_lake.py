@@ -9,7 +9,7 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import merge
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.identity import Identity, note_query
-from mqlake.spark.follow.options import FollowOptions, Format
+from mqlake.spark.follow.options import PARTITIONS, FollowOptions, Format
 from mqlake.spark.follow.partition_writer import write_all
 from mqlake.spark.follow.table import LakeTable, open_table
 from mqlake.spark.reading.conditions import Selection
@@ -37,10 +37,16 @@ class KeptLake:
 
     Args:
         source: options of the source, such as `subscribe`.
+        parts: what the table is partitioned by.
     """
 
     def __init__(
-        self, path: Path, format_: Format, seed: int = 0, source: dict[str, str] | None = None
+        self,
+        path: Path,
+        format_: Format,
+        seed: int = 0,
+        source: dict[str, str] | None = None,
+        parts: tuple[str, ...] = PARTITIONS,
     ) -> None:
         self.store = GrowingStore(path / "store", seed)
         self.out = path / "table"
@@ -56,6 +62,7 @@ class KeptLake:
             format=format_,
             out=self.out,
             publish_after=1e9,
+            partition_by=parts,
         )
         note_query(self.options, Identity(FOLLOWER, str(self.store.path), "", begin))
         self.table: LakeTable = open_table(self.options)

@@ -112,6 +112,22 @@ def test_what_a_query_wants(tmp_path: Path, format_: Format) -> None:
         assert sorted(found, key=str) == sorted(narrow, key=str), name
 
 
+@pytest.mark.parametrize("format_", [Format.DELTA, Format.ICEBERG])
+@pytest.mark.parametrize("parts", [(), ("day",), ("topic",)])
+def test_tables_with_other_partitions(
+    tmp_path: Path, format_: Format, parts: tuple[str, ...]
+) -> None:
+    lake = KeptLake(tmp_path, format_, parts=parts)
+    lake.take(8)
+    lake.compact()
+    lake.grow(60)
+    lake.take(50)
+    for name, (selection, holds) in SELECTIONS.items():
+        assert lake.rows(selection) == [row for row in lake.expected() if holds(row)], name
+    with pytest.raises(StoreError, match="there is no topic 'C'"):
+        lake.rows(subscribe="C")
+
+
 @every_format
 def test_options(tmp_path: Path, format_: Format) -> None:
     lake = KeptLake(tmp_path, format_)

@@ -183,11 +183,18 @@ def follow(
             help="message, registry, subject, writer_schema or framing; may be repeated.",
         ),
     ] = None,
+    partition_by: Annotated[
+        str,
+        typer.Option(
+            metavar="PARTS",
+            help="Partition a new table by topic, by day, by both, or not (none) (delta, iceberg).",
+        ),
+    ] = "topic,day",
     table_per_topic: Annotated[
         bool,
         typer.Option(
             "--table-per-topic",
-            help="A table for each topic, in a directory below --out (delta, iceberg).",
+            help="Write a table for each topic, in a directory below --out (delta, iceberg).",
         ),
     ] = False,
     master: shared.Master = None,
@@ -226,6 +233,7 @@ def follow(
         StoreQuery,
         chosen_columns,
         directory,
+        partition_parts,
     )
 
     target = store.absolute() if out is None else directory(out)
@@ -253,6 +261,7 @@ def follow(
             catalog_options=_named_values(catalog_option or [], "--catalog-option"),
             table=table,
             is_per_topic=table_per_topic,
+            partition_by=partition_parts(partition_by),
             body=None
             if decode is None
             else parse_format(decode, _named_values(decode_option or [], "--decode-option")),

@@ -23,7 +23,7 @@ from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.letters import COLUMNS, from_rows
 from mqlake.spark.follow.log_positions import read_options_of
-from mqlake.spark.follow.options import STATE, FollowOptions, Format
+from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions, Format
 from mqlake.spark.follow.partition_writer import RESULT, Shapes, Written, encode, write_all
 from mqlake.spark.follow.table import LakeTable, open_table
 from mqlake.spark.source import stretches
@@ -54,6 +54,7 @@ def options_of(options: FollowOptions) -> FollowOptions:
         columns=COLUMNS,
         publish_after=0.0,
         is_per_topic=False,
+        partition_by=PARTITIONS,
         body=None,
         body_fields=None,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,19 @@ PROPERTIES = {
 }
 SCHEME = "file://"
 
+_SPEC: dict[str, tuple[str, Any]] = {
+    "topic": ("topic", IdentityTransform()),
+    "day": ("storeTimestamp", DayTransform()),
+}
+_EPOCH = date(1970, 1, 1)
+
 
 class IcebergTable:
     """See `table.LakeTable`."""
 
     def __init__(self, options: FollowOptions) -> None:
         self._root, self._target = options.out, options.target_file_size
+        self._parts = options.partition_by
         self._wanted = wanted_schema(options)
         self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
         if "." not in self._identifier:
@@ -89,8 +97,9 @@ class IcebergTable:
             properties=PROPERTIES,
         ) as transaction:
             with transaction.update_spec() as spec:
-                spec.add_identity("topic")
-                spec.add_field("storeTimestamp", DayTransform(), "day")
+                for part in self._parts:
+                    column, transform = _SPEC[part]
+                    spec.add_field(column, transform, part)
             _map_names(transaction)
         return catalog.load_table(self._identifier)
 
@@ -101,8 +110,12 @@ class IcebergTable:
             )
         spec, schema = self._table.spec(), self._table.schema()
         parts = [(schema.find_column_name(part.source_id), part.transform) for part in spec.fields]
-        if parts != [("topic", IdentityTransform()), ("storeTimestamp", DayTransform())]:
-            raise JobError(f"{self._identifier}: this table is not partitioned by topic and day")
+        if parts != [_SPEC[part] for part in self._parts]:
+            there = ",".join(field.name for field in spec.fields) or "none"
+            raise JobError(
+                f"{self._identifier}: this table is partitioned by {there}: give that as "
+                "--partition-by"
+            )
 
     def last_batch(self, follower: str) -> int:
         self._table.refresh()
@@ -188,9 +201,11 @@ class IcebergTable:
             path = Path(_place(file.file_path))
             is_ours = path.name.startswith(PREFIX) and file.spec_id == self._table.spec().spec_id
             if is_ours and not task.delete_files:
-                topic, day = file.partition[0], str(file.partition[1])
+                values = {part: file.partition[place] for place, part in enumerate(self._parts)}
+                topic, day = values.get("topic") or "", values.get("day")
+                text = "" if day is None else (_EPOCH + timedelta(days=day)).isoformat()
                 size = file.file_size_in_bytes
-                yield DataFile(str(path), topic, day, file.record_count, size), file
+                yield DataFile(str(path), topic, text, file.record_count, size), file
 
     def _described(self, transaction: Transaction, file: DataFile) -> Any:
         io, metadata = self._table.io, transaction.table_metadata

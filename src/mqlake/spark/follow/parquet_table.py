@@ -28,14 +28,14 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile, sync_directory
 from mqlake.spark.follow.evolution import fit, wanted_schema
-from mqlake.spark.follow.options import STATE, FollowOptions
+from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape, path_of
 from mqlake.spark.follow.table import stem_of
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
-PARTITION = ("topic", "day")
+PARTITION = PARTITIONS
 LINGER = 3600.0
 """Seconds for which files that waited can still be read once others have their rows."""
 
@@ -80,6 +80,8 @@ class ParquetTable:
     """See `table.LakeTable`. One follower at a time works on it."""
 
     def __init__(self, options: FollowOptions) -> None:
+        if options.partition_by != PARTITION:
+            raise JobError(f"{options.out}: a Parquet table is partitioned by topic and day")
         self._root, self._target = options.out, options.target_file_size
         self._wait = options.publish_after
         self._wanted = wanted_schema(options)

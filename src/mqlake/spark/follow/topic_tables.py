@@ -46,6 +46,7 @@ class TopicTables:
             )
         self._options, self._open_one = options, open_one
         self._tables: dict[str, LakeTable] = {}
+        self._merging: dict[str, str] = {}
         names = [path.parent.parent.name for path in options.out.glob(f"*/{STATE}/{FOLLOWERS}")]
         for name in sorted(names):
             topic = topic_of(name)
@@ -69,11 +70,9 @@ class TopicTables:
 
     def _new(self, follower: str, batch: int) -> Shape:
         """Return the shape of the first files of a table."""
-        from mqlake.spark.follow.delta_table import PARTITION
-
         schema: Any = wanted_schema(self._options)
         if self._options.format is Format.DELTA:
-            for name in PARTITION:
+            for name in self._options.partition_by:
                 if name in schema.names:
                     schema = schema.remove(schema.get_field_index(name))
         target = self._options.target_file_size
@@ -116,12 +115,19 @@ class TopicTables:
         return names
 
     def merges(self, *, is_last: bool) -> list[Merge]:
-        return [job for table in self._tables.values() for job in table.merges(is_last=is_last)]
+        jobs: list[Merge] = []
+        self._merging = {}
+        for topic, table in self._tables.items():
+            for job in table.merges(is_last=is_last):
+                self._merging[job.inputs[0].path] = topic
+                jobs.append(job)
+        return jobs
 
     def replace(self, merged: Sequence[Merged]) -> None:
         by_topic: dict[str, list[Merged]] = {}
         for one in merged:
-            by_topic.setdefault(one.inputs[0].topic, []).append(one)
+            topic = self._merging[one.inputs[0].path]
+            by_topic.setdefault(topic, []).append(one)
         for topic, own in by_topic.items():
             self._table(topic).replace(own)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.delta_table import application, noted_end
-from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.conditions import AnyText, Selection
 from mqlake.spark.union.lake import LakeFile
 from mqlake.spark.union.pruning import wanted_files
 
@@ -54,21 +54,21 @@ class DeltaLake:
 
     def files(self, selection: Selection) -> list[LakeFile]:
         found = wanted_files(self._files, selection)
-        columns = (found.column(name).to_pylist() for name in ("path", "size_bytes", "topic"))
+        columns = [found.column(name).to_pylist() for name in ("path", "size_bytes")]
+        is_by_topic = "topic" in found.column_names
+        topics = found.column("topic").to_pylist() if is_by_topic else [None] * found.num_rows
         return [
             LakeFile(self._place(path), size, topic, self._deleted.get(Path(path).name))
-            for path, size, topic in zip(*columns, strict=True)
+            for path, size, topic in zip(*columns, topics, strict=True)
         ]
 
     def has_topic(self, topic: str) -> bool:
-        return topic in self._files.column("topic").to_pylist()
+        return wanted_files(self._files, (AnyText("topic", (topic,)),)).num_rows > 0
 
     @cached_property
     def _files(self) -> Any:
         """The files with their bounds; of a table without any, the columns may be missing."""
         table: Any = pa.table(self._table.get_add_actions(flatten=True))
-        if "partition.topic" not in table.column_names:
-            raise JobError(f"{self.root}: this table is not partitioned by topic and day")
         return table.rename_columns([_renamed(name) for name in table.column_names])
 
     @cached_property

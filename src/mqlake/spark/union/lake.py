@@ -56,7 +56,7 @@ class Lake(Protocol):
         ...
 
     def has_topic(self, topic: str) -> bool:
-        """Return whether any file has rows of a topic."""
+        """Return whether any file may have rows of a topic."""
         ...
 
 

@@ -1,7 +1,8 @@
 """Leave out files of a table that cannot have a wanted row.
 
-Files are rows of a `pyarrow.Table` with the columns `topic` and `day`, and `least.NAME` and
-`most.NAME` for columns whose bounds are known. What is not known (null) may be anything.
+Files are rows of a `pyarrow.Table` with the columns `topic` and `day`, as far as these are
+partitions, and `least.NAME` and `most.NAME` for columns whose bounds are known. What is not known
+(null) may be anything.
 """
 
 # pyright: basic
@@ -40,12 +41,14 @@ def wanted_files(files: Any, selection: Selection) -> Any:
             low, high = as_time(low), as_time(high)
         files = _within(files, f"most.{name}", f"least.{name}", low, high)
     for one in selection:
-        if isinstance(one, AnyText) and one.column != "topic":
+        if isinstance(one, AnyText):
             files = _by_text(files, one)
     return files
 
 
 def _by_topic(files: Any, selection: Selection) -> Any:
+    if "topic" not in files.column_names:
+        return files
     topics = compute.unique(files.column("topic")).to_pylist()
     wanted = [topic for topic in topics if topic and wants_topic(selection, topic)]
     if len(wanted) == len(topics):
