@@ -11,7 +11,7 @@ from mqlake.errors import FormatError, JobError
 from mqlake.jobs.local import LocalEngine
 from mqlake.spark.classic import ClassicSession
 from mqlake.spark.follow.accounting import check
-from mqlake.spark.follow.body_columns import parse_format
+from mqlake.spark.follow.body_columns import BodyFormat, parse_format
 from mqlake.spark.follow.job import follow
 from mqlake.spark.follow.options import Format
 from mqlake.spark.follow.replaying import replay
@@ -47,8 +47,10 @@ def test_wrong_formats(text: str, given: dict[str, str], message: str) -> None:
 
 def test_a_schema_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "columns").write_text("id bigint")
-    assert parse_format(f"json:{tmp_path / 'columns'}", {}).schema == tmp_path / "columns"
-    assert parse_format("json:id bigint", {}).schema == "id bigint"
+    in_file = parse_format(f"json:{tmp_path / 'columns'}", {})
+    assert in_file == BodyFormat("json", tmp_path / "columns")
+    assert parse_format("json:id bigint", {}) == BodyFormat("json", "id bigint")
+    assert parse_format(None, {}) is None
 
 
 @spark

@@ -258,13 +258,11 @@ def follow(
             publish_after=publish_after,
             catalog=catalog,
             catalog_name=catalog_name,
-            catalog_options=_named_values(catalog_option or [], "--catalog-option"),
+            catalog_options=_named_values(catalog_option, "--catalog-option"),
             table=table,
             is_per_topic=table_per_topic,
             partition_by=partition_parts(partition_by),
-            body=None
-            if decode is None
-            else parse_format(decode, _named_values(decode_option or [], "--decode-option")),
+            body=parse_format(decode, _named_values(decode_option, "--decode-option")),
         )
     if options is not None and (check or replay):
         return beside(options, master, is_check=check, json=json)
@@ -291,10 +289,10 @@ def follow(
     return 0
 
 
-def _named_values(given: list[str], option: str) -> dict[str, str]:
+def _named_values(given: list[str] | None, option: str) -> dict[str, str]:
     """Return NAME=VALUE options by name; an error does not show the value, it may be a secret."""
     found: dict[str, str] = {}
-    for one in given:
+    for one in given or []:
         name, separator, value = one.partition("=")
         if not separator or not name:
             raise UsageError(f"{option} takes NAME=VALUE")

@@ -45,12 +45,17 @@ class BodyFormat(msgspec.Struct, frozen=True):
     arguments: dict[str, str] = {}
 
 
-def parse_format(text: str, arguments: Mapping[str, str]) -> BodyFormat:
+def parse_format(text: str | None, arguments: Mapping[str, str]) -> BodyFormat | None:
     """Return what FORMAT[:SCHEMA] says; a schema that is the name of a file is that file.
+
+    Returns:
+        None if there is no text: bodies are not decoded.
 
     Raises:
         FormatError: an unknown format or argument, or JSON without a schema.
     """
+    if text is None:
+        return None
     kind, _, given = text.partition(":")
     if kind not in KINDS:
         raise FormatError(f"--decode {kind[:50]}: one of {', '.join(KINDS)}")
