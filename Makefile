@@ -63,6 +63,7 @@ nightly: $(STAMP)  ## the long proofs; writes docs/reliability.md
 	$(BIN)/python -m tests.crash --nightly
 	$(BIN)/python -m tests.spark.follow --nightly
 	$(BIN)/python -m tests.spark.follow.hour --nightly
+	$(BIN)/python -m tests.spark.union --nightly
 	$(BIN)/python -m tests.client.faults --nightly
 	$(BIN)/python -m tests.client.hostile_broker --nightly
 	$(BIN)/python -m tests.simulation --nightly

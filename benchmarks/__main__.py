@@ -25,6 +25,7 @@ from benchmarks import (
     rebuild,
     spark_source,
     startup,
+    union_read,
     verify,
 )
 from benchmarks.bench import Bench, say
@@ -50,6 +51,7 @@ MEASURES = {
     "spark_source": spark_source.measure,
     "spark_lookup": spark_source.measure_lookup,
     "arrow_table": arrow_table.measure,
+    "union_read": union_read.measure,
     **live_store.MEASURES,
     "broker_clients": stock_clients.measure,
     "broker_sends": pipelined.measure,

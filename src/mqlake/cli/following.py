@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mqlake.cli.output import draw, timed, write_json
 from mqlake.cli.progress import Report, progress, tell_compilation
 
 if TYPE_CHECKING:
+    from mqlake.spark.follow.options import FollowOptions
     from mqlake.spark.session import Session
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -55,3 +58,40 @@ def open_spark(
     with progress(show_progress) as report, open_session(master, progress=report) as session:
         session.check_shared(writes, reads)
         yield session, report
+
+
+def beside(options: FollowOptions, master: str | None, *, is_check: bool, json: bool) -> int:
+    """Check a table, or replay its dead letters; return the exit code."""
+    from mqlake.cli.views import follow as views
+    from mqlake.jobs.local import LocalEngine
+    from mqlake.spark.follow import check, replay
+
+    start = time.perf_counter()
+    if is_check:
+        checked = check(options, LocalEngine())
+        seconds = time.perf_counter() - start
+        if json:
+            write_json({**timed(checked, seconds), "ok": checked.ok})
+        else:
+            draw(views.check_view(checked, seconds))
+        return 0 if checked.ok else 1
+    with _spark_for_bodies(options, master) as session:
+        replayed = replay(options, session)
+    seconds = time.perf_counter() - start
+    if json:
+        write_json(timed(replayed, seconds))
+    else:
+        draw(views.replay_view(replayed, seconds))
+    return 0
+
+
+@contextmanager
+def _spark_for_bodies(options: FollowOptions, master: str | None) -> Generator[Session | None]:
+    """Give a session if bodies are to be decoded, which only Spark does."""
+    if options.body is None:
+        yield None
+        return
+    from mqlake.spark.session import open_session
+
+    with open_session(master) as session:
+        yield session

@@ -18,7 +18,7 @@ from mqlake.spark.live.options import is_live, live_options
 from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.log import tell_ignored
 from mqlake.spark.source.columns import spark_schema
-from mqlake.spark.source.options import read_options
+from mqlake.spark.source.options import is_union, read_options
 
 
 @keeps_options_in_tables
@@ -32,6 +32,10 @@ class RocketMQDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that options ask for; raises FormatError for wrong options."""
+        if is_union(self.options):
+            from mqlake.spark.union.batch import union_schema
+
+            return union_schema(self.options)
         read = live_options if is_live(self.options) else read_options
         return spark_schema(read(self.options).columns)
 
@@ -43,10 +47,14 @@ class RocketMQDataSource(DataSource):
             asked = live_options(self.options, streaming=False)
             tell_ignored(asked.ignored)
             return live.reader(asked, schema)
-        from mqlake.spark.source import batch
-
         options = read_options(self.options, streaming=False)
         tell_ignored(options.ignored)
+        if options.table is not None:
+            from mqlake.spark.union import batch as union
+
+            return union.reader(options, schema)
+        from mqlake.spark.source import batch
+
         return batch.reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from mqlake.errors import FormatError
 from mqlake.jobs.local import cores
 from mqlake.spark.reading.conditions import Selection
 from mqlake.spark.source.columns import check_columns
@@ -56,6 +57,8 @@ def open(  # noqa: A001 (users write mqlake.open)
     """
     given = option_texts({"columns": columns, **options})
     read = read_options({**given, "path": os.fspath(path)}, streaming=False)
+    if read.table is not None:
+        raise FormatError("option table: only Spark reads a lake table and the log as one")
     return LogTable(read, parse_filters(where), threads or cores())
 
 

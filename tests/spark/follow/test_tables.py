@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, Field
 from pyiceberg.types import LongType, NestedField, StringType
 
-from mqlake.errors import JobError
+from mqlake.errors import FormatError, JobError
 from mqlake.spark.follow import parquet_table
 from mqlake.spark.follow.compaction import merge
-from mqlake.spark.follow.options import Format
+from mqlake.spark.follow.options import Format, partition_parts
 from mqlake.spark.follow.table import LakeTable, open_table
 from tests.spark.follow.tables import (
     COLUMNS,
@@ -143,7 +143,7 @@ def test_columns_that_do_not_fit(tmp_path: Path, format_: Format) -> None:
 def test_tables_of_others(tmp_path: Path) -> None:
     schema = pa.schema([("topic", pa.string()), ("body", pa.binary())])
     DeltaTable.create(tmp_path / "d", schema, partition_by=["topic"])
-    with pytest.raises(JobError, match="not partitioned by topic and day"):
+    with pytest.raises(JobError, match="partitioned by topic: give that as --partition-by"):
         open_table(options(tmp_path / "d", Format.DELTA))
 
     columns = [pa.field("topic", pa.string()), pa.field("day", pa.date32())]
@@ -156,7 +156,7 @@ def test_tables_of_others(tmp_path: Path) -> None:
     open_table(first)
     with iceberg(tmp_path / "i").update_spec() as spec:
         spec.remove_field("day")
-    with pytest.raises(JobError, match="not partitioned by topic and day"):
+    with pytest.raises(JobError, match="partitioned by topic: give that as --partition-by"):
         open_table(first)
     uri = f"sqlite:///{tmp_path}/i/_mqlake/catalog.db"
     elsewhere = options(tmp_path / "j", Format.ICEBERG, catalog=uri, table="mqlake.i")
@@ -262,7 +262,14 @@ def test_plain_files_appear_once_and_stay(tmp_path: Path, monkeypatch: pytest.Mo
     assert compact(open_table(given)) == 1
     assert set(shown) < set(data_files(Format.PARQUET, path))
     assert numbers(Format.PARQUET, path) == [0, 1, 2, 3, 4, 100, 101, 102, 103]
-    assert not list((path / "_mqlake").rglob("*.parquet"))
+    staged = path / "_mqlake"
+    assert len(list(staged.rglob("*.parquet"))) == 8  # for readers that planned to read them
+    open_table(given)
+    assert len(list(staged.rglob("*.parquet"))) == 8
+    late = parquet_table._now() + parquet_table.LINGER  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(parquet_table, "_now", lambda: late)
+    open_table(given)
+    assert not list(staged.rglob("*.parquet"))
 
 
 def test_plain_files_wait_for_others_only_so_long(tmp_path: Path) -> None:
@@ -288,3 +295,40 @@ def test_remains_of_a_killed_attempt_go(tmp_path: Path) -> None:
     assert len(list(staged.rglob("*.parquet"))) == 2
     open_table(given)
     assert len(list(staged.rglob("*.parquet"))) == 1
+
+
+@with_versions
+@pytest.mark.parametrize("text", ["topic", "day", "day, topic", "none"])
+def test_other_partitions(tmp_path: Path, format_: Format, text: str) -> None:
+    path, parts = tmp_path / "table", partition_parts(text)
+    table = open_table(options(path, format_, partition_by=parts))
+    rows = [row(n, "AB"[n % 2], 20_000 + n // 2 % 2) for n in range(8)]
+    for number in range(3):
+        add(table, number, rows)
+    assert compact(table) == 2 ** len(parts)
+    assert len(data_files(format_, path)) == 2 ** len(parts)
+    assert numbers(format_, path) == sorted([*range(8)] * 3)
+    found = {(one["topic"], one["body"]) for one in read(format_, path).to_pylist()}
+    assert found == {(one["topic"], one["body"]) for one in rows}
+    if format_ is Format.DELTA:
+        assert DeltaTable(path).metadata().partition_columns == list(parts)
+    else:
+        assert [field.name for field in iceberg(path).spec().fields] == list(parts)
+    add(open_table(options(path, format_, partition_by=parts)), 3, rows)
+    other = () if parts else ("topic",)
+    with pytest.raises(JobError, match="give that as --partition-by"):
+        open_table(options(path, format_, partition_by=other))
+
+
+def test_wrong_partitions(tmp_path: Path) -> None:
+    for text in ("topics", "day,day", "", "topic,hour"):
+        with pytest.raises(FormatError, match="--partition-by"):
+            partition_parts(text)
+    with pytest.raises(JobError, match="a Parquet table is partitioned by topic and day"):
+        open_table(options(tmp_path / "p", Format.PARQUET, partition_by=("day",)))
+
+
+def test_days_of_an_iceberg_table_are_days(tmp_path: Path) -> None:
+    table = open_table(options(tmp_path / "table", Format.ICEBERG))
+    add(table, 0, [row(0, day=20_000)])
+    assert [file.day for file in table.files()] == ["2024-10-04"]

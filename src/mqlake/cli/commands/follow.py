@@ -10,7 +10,7 @@ Ctrl-C, and then finishes the current microbatch.
 Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
 so they do not stop the query. `--check` compares the table and its dead letters with the log,
 record by record, and exits with 1 if they differ. `--replay` moves dead letters into the table if
-it now accepts them. Neither needs Spark.
+it now accepts them. Neither needs Spark, unless `--replay` is used with `--decode`.
 
 JSON: `store`, `output`, `format`, `checkpoint`, `batches` (microbatches with messages), `messages`,
 `files` and `bytesWritten` (before small files were merged), `filesMerged`, `deadLetters` (rows
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -35,12 +35,10 @@ from mqlake.cli import options as shared
 from mqlake.cli.options import UsageError
 from mqlake.cli.output import draw, timed, write_json
 
-if TYPE_CHECKING:
-    from mqlake.spark.follow.options import FollowOptions
-
 EXAMPLES = (
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --once",
     "mqlake follow /data/rocketmq/store --to iceberg --out /lake/orders --subscribe Orders",
+    "mqlake follow /data/rocketmq/store --to delta --out /lake/topics --table-per-topic",
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --check",
     "mqlake follow /data/copy/store --to store",
 )
@@ -171,6 +169,34 @@ def follow(
             help="Name in the catalog (iceberg); default: mqlake. and the directory's name.",
         ),
     ] = None,
+    decode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT[:SCHEMA]",
+            help="Add the bodies' fields as columns: json, avro, protobuf or cloudevents.",
+        ),
+    ] = None,
+    decode_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="message, registry, subject, writer_schema or framing; may be repeated.",
+        ),
+    ] = None,
+    partition_by: Annotated[
+        str,
+        typer.Option(
+            metavar="PARTS",
+            help="Partition a new table by topic, by day, by both, or not (none) (delta, iceberg).",
+        ),
+    ] = "topic,day",
+    table_per_topic: Annotated[
+        bool,
+        typer.Option(
+            "--table-per-topic",
+            help="Write a table for each topic, in a directory below --out (delta, iceberg).",
+        ),
+    ] = False,
     master: shared.Master = None,
     progress: shared.Progress = None,
     json: shared.Json = False,
@@ -182,6 +208,12 @@ def follow(
         raise UsageError("--check or --replay go with --to delta, iceberg and parquet")
     if to != "iceberg" and (catalog or catalog_option or table):
         raise UsageError("--catalog, --catalog-option and --table go with --to iceberg only")
+    if table_per_topic and (to not in ("delta", "iceberg") or table):
+        raise UsageError("--table-per-topic goes with --to delta or iceberg, without --table")
+    if decode_option and decode is None:
+        raise UsageError("--decode-option goes with --decode")
+    if decode is not None and to == "store":
+        raise UsageError("--decode goes with --to delta, iceberg and parquet")
     source = {
         "startingOffsets": starting_offsets,
         "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
@@ -193,13 +225,15 @@ def follow(
     if to == "store" and narrows:
         raise UsageError("--to store dispatches all messages: no --subscribe, --columns and such")
 
-    from mqlake.cli.following import open_spark, stop_on_signals
+    from mqlake.cli.following import beside, open_spark, stop_on_signals
+    from mqlake.spark.follow.body_columns import parse_format
     from mqlake.spark.follow.options import (
         FollowOptions,
         Format,
         StoreQuery,
         chosen_columns,
         directory,
+        partition_parts,
     )
 
     target = store.absolute() if out is None else directory(out)
@@ -224,12 +258,15 @@ def follow(
             publish_after=publish_after,
             catalog=catalog,
             catalog_name=catalog_name,
-            catalog_options=_named_values(catalog_option or []),
+            catalog_options=_named_values(catalog_option, "--catalog-option"),
             table=table,
+            is_per_topic=table_per_topic,
+            partition_by=partition_parts(partition_by),
+            body=parse_format(decode, _named_values(decode_option, "--decode-option")),
         )
-    start = time.perf_counter()
     if options is not None and (check or replay):
-        return _beside(options, start, is_check=check, json=json)
+        return beside(options, master, is_check=check, json=json)
+    start = time.perf_counter()
     with (
         stop_on_signals() as stop,
         open_spark(master, progress, store, target) as (session, report),
@@ -252,35 +289,12 @@ def follow(
     return 0
 
 
-def _beside(options: FollowOptions, start: float, *, is_check: bool, json: bool) -> int:
-    """Check a table, or replay its dead letters; return the exit code."""
-    from mqlake.cli.views import follow as views
-    from mqlake.jobs.local import LocalEngine
-    from mqlake.spark.follow import check, replay
-
-    if is_check:
-        checked = check(options, LocalEngine())
-        seconds = time.perf_counter() - start
-        if json:
-            write_json({**timed(checked, seconds), "ok": checked.ok})
-        else:
-            draw(views.check_view(checked, seconds))
-        return 0 if checked.ok else 1
-    replayed = replay(options)
-    seconds = time.perf_counter() - start
-    if json:
-        write_json(timed(replayed, seconds))
-    else:
-        draw(views.replay_view(replayed, seconds))
-    return 0
-
-
-def _named_values(given: list[str]) -> dict[str, str]:
+def _named_values(given: list[str] | None, option: str) -> dict[str, str]:
     """Return NAME=VALUE options by name; an error does not show the value, it may be a secret."""
     found: dict[str, str] = {}
-    for one in given:
+    for one in given or []:
         name, separator, value = one.partition("=")
         if not separator or not name:
-            raise UsageError("--catalog-option takes NAME=VALUE, such as type=glue")
+            raise UsageError(f"{option} takes NAME=VALUE")
         found[name] = value
     return found

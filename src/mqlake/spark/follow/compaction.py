@@ -57,14 +57,14 @@ def small_files(
     that would be too large.
 
     Args:
-        today: as `DataFile.day`; earlier days are over.
+        today: as `DataFile.day`; earlier days are over. A table without a partition by days has "".
         is_last: nothing may come for long, so all days are over.
     """
     partitions: dict[tuple[str, str], list[DataFile]] = {}
     for file in files:
         partitions.setdefault((file.topic, file.day), []).append(file)
     for (_, day), found in partitions.items():
-        is_over = is_last or day < today
+        is_over = is_last or (day != "" and day < today)
         small = sorted((one for one in found if one.size < target), key=lambda file: file.size)
         for group in _groups(small, target):
             size = sum(file.size for file in group)

@@ -16,7 +16,7 @@ from mqlake.formats.record import FAULT_REASONS
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.letters import COLUMNS, DAMAGE, DELETED, without_record
-from mqlake.spark.follow.partition_writer import Shape, write_all
+from mqlake.spark.follow.partition_writer import Shapes, write_all
 from mqlake.spark.reading.directory import open_directory
 from mqlake.spark.source.plan import Task
 from mqlake.spark.source.stretches import Piece
@@ -45,7 +45,7 @@ class DamageJob(msgspec.Struct, frozen=True):
     """
 
     task: Task
-    shape: Shape | None
+    shape: Shapes | None
     found: int
 
 
@@ -65,7 +65,7 @@ def write_damage(job: DamageJob) -> Damaged:
     return Damaged(bool(files), files)
 
 
-def write_lost(lost: Sequence[Lost], shape: Shape, found: int) -> list[DataFile]:
+def write_lost(lost: Sequence[Lost], shape: Shapes, found: int) -> list[DataFile]:
     """Write dead letters of stretches that were gone before they were read."""
     reason = "the log was deleted before it was read"
     each = ((one.start, one.end - one.start, DELETED, reason, None) for one in lost)

@@ -35,7 +35,8 @@ class DataFile(msgspec.Struct, frozen=True):
 
     Attributes:
         path: absolute.
-        topic, day: of all its rows; the day is the UTC day of the store time, as YYYY-MM-DD.
+        topic, day: of all its rows; the day is the UTC day of the store time, as YYYY-MM-DD. They
+            are "" for a file of a table that is not partitioned by them.
         size: bytes.
         least, most: of each number, time and short text, in the form that Delta Lake's log has.
     """

@@ -23,8 +23,8 @@ from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.letters import COLUMNS, from_rows
 from mqlake.spark.follow.log_positions import read_options_of
-from mqlake.spark.follow.options import STATE, FollowOptions, Format
-from mqlake.spark.follow.partition_writer import RESULT, Shape, Written, encode, write_all
+from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions, Format
+from mqlake.spark.follow.partition_writer import RESULT, Shapes, Written, encode, write_all
 from mqlake.spark.follow.table import LakeTable, open_table
 from mqlake.spark.source import stretches
 from mqlake.spark.source.boundaries import Boundaries
@@ -53,6 +53,10 @@ def options_of(options: FollowOptions) -> FollowOptions:
         catalog=catalog,
         columns=COLUMNS,
         publish_after=0.0,
+        is_per_topic=False,
+        partition_by=PARTITIONS,
+        body=None,
+        body_fields=None,
     )
 
 
@@ -89,7 +93,7 @@ class DeadLetters:
         self._commit(batch, files)
         return sum(file.rows for file in files)
 
-    def _write_damage(self, shape: Shape, stretch: tuple[Position, Position]) -> list[DataFile]:
+    def _write_damage(self, shape: Shapes, stretch: tuple[Position, Position]) -> list[DataFile]:
         lost, jobs = self._plan(stretch)
         jobs = [msgspec.structs.replace(job, shape=shape) for job in jobs]
         written = self._engine.run(write_damage, jobs, "write damage") if jobs else []
@@ -136,7 +140,7 @@ class DeadLetters:
 
 
 def _set_aside_task(
-    shape: Shape, store: str, reason: str
+    shape: Shapes, store: str, reason: str
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return the function for `mapInArrow`: refused rows in, the files of dead letters out."""
     letters = partial(from_rows, store=store, reason=reason, schema=table_schema(COLUMNS))
@@ -149,7 +153,7 @@ def _set_aside_task(
 
 
 def _write_letters(
-    shape: Shape, letters: Callable[[Any], Any], batches: Iterator[Any]
+    shape: Shapes, letters: Callable[[Any], Any], batches: Iterator[Any]
 ) -> list[DataFile]:
     return write_all(shape, map(letters, batches))
 

@@ -1,7 +1,8 @@
 """A Delta Lake table, committed to through delta-rs.
 
-A batch is one version of the table: its files, and a `txn` action with the follower and the batch's
-number. Delta Lake lets only one of two commits with the same `txn` follower succeed.
+A batch is one version of the table: its files, and `txn` actions with the follower, the batch's
+number and its end in the log. Delta Lake lets only one of two commits with the same `txn` follower
+succeed.
 """
 
 # pyright: basic
@@ -18,9 +19,10 @@ import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.options import FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
@@ -33,7 +35,6 @@ try:
 except ImportError:
     raise JobError("deltalake is not installed: pip install 'mqlake[delta]'") from None
 
-PARTITION = ["topic", "day"]
 DAY = pa.field("day", pa.date32())
 
 
@@ -42,21 +43,26 @@ class DeltaLakeTable:
 
     def __init__(self, options: FollowOptions) -> None:
         self._root, self._target = options.out, options.target_file_size
-        self._wanted = table_schema(options.columns)
+        self._parts = list(options.partition_by)
+        self._wanted = wanted_schema(options)
         try:
             if not DeltaTable.is_deltatable(str(self._root)):
                 self._root.mkdir(parents=True, exist_ok=True)
-                schema = self._wanted.append(DAY)
-                DeltaTable.create(str(self._root), schema, "ignore", PARTITION)
+                schema = self._wanted.append(DAY) if DAY.name in self._parts else self._wanted
+                DeltaTable.create(str(self._root), schema, "ignore", self._parts)
             self._table = DeltaTable(str(self._root))
         except DeltaError as error:
             raise JobError(f"{self._root}: {error}") from None
-        if self._table.metadata().partition_columns != PARTITION:
-            raise JobError(f"{self._root}: this table is not partitioned by topic and day")
+        there = self._table.metadata().partition_columns
+        if there != self._parts:
+            raise JobError(
+                f"{self._root}: this table is partitioned by {','.join(there) or 'none'}: give "
+                "that as --partition-by"
+            )
 
     def last_batch(self, follower: str) -> int:
         self._table.update_incremental()
-        found = self._table.transaction_version(_application(follower))
+        found = self._table.transaction_version(application(follower))
         return -1 if found is None else found
 
     def shape(self, follower: str, batch: int) -> Shape:
@@ -66,7 +72,7 @@ class DeltaLakeTable:
         schema, missing = fit(there, self._wanted, str(self._root))
         if missing:
             self._table.alter.add_columns([Field.from_arrow(field) for field in missing])
-        in_files = pa.schema([field for field in schema if field.name not in PARTITION])
+        in_files = pa.schema([field for field in schema if field.name not in self._parts])
         stem = stem_of(follower, batch)
         return Shape(str(self._root), in_files, False, stem, self._target)
 
@@ -76,11 +82,13 @@ class DeltaLakeTable:
         batch: int,
         files: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
+        end: CommittedEnd | None = None,
     ) -> None:
+        notes = {application(follower): batch, **(end_notes(follower, end) if end else {})}
         self._commit(
             [self._add(file, is_new=True) for file in files]
             + [self._remove(file, is_change=True) for file in removed],
-            CommitProperties(app_transactions=[Transaction(_application(follower), batch)]),
+            CommitProperties(app_transactions=[Transaction(*note) for note in notes.items()]),
         )
 
     def expire(self, keep: float) -> None:
@@ -130,7 +138,7 @@ class DeltaLakeTable:
     def _commit(self, actions: list[Any], properties: Any) -> None:
         try:
             self._table.create_write_transaction(
-                actions, "append", self._table.schema(), PARTITION, commit_properties=properties
+                actions, "append", self._table.schema(), self._parts, commit_properties=properties
             )
         except DeltaError as error:
             raise JobError(f"{self._root}: {error}") from None
@@ -141,29 +149,47 @@ class DeltaLakeTable:
         self._table.update_incremental()
         marked = {row["filepath"] for row in pa.table(self._table.deletion_vectors()).to_pylist()}
         for row in pa.table(self._table.get_add_actions()).to_pylist():
-            path, partition = self._root / unquote(row["path"]), row["partition"]
+            path, partition = self._root / unquote(row["path"]), row.get("partition") or {}
             if path.name.startswith(PREFIX) and not any(path.name in name for name in marked):
-                day, rows = partition["day"].isoformat(), row["num_records"] or 0
-                yield DataFile(str(path), partition["topic"], day, rows, row["size_bytes"])
+                topic, day = partition.get("topic") or "", partition.get("day")
+                rows, day = row["num_records"] or 0, "" if day is None else day.isoformat()
+                yield DataFile(str(path), topic, day, rows, row["size_bytes"])
 
     def _add(self, file: DataFile, *, is_new: bool) -> AddAction:
         statistics = {"numRecords": file.rows, "minValues": file.least, "maxValues": file.most}
         text = msgspec.json.encode(statistics).decode()
-        return AddAction(self._name(file), file.size, _partition(file), _now(), is_new, text)
+        return AddAction(self._name(file), file.size, self._values(file), _now(), is_new, text)
 
     def _remove(self, file: DataFile, *, is_change: bool) -> RemoveAction:
-        return RemoveAction(self._name(file), is_change, _now(), file.size, _partition(file))
+        return RemoveAction(self._name(file), is_change, _now(), file.size, self._values(file))
+
+    def _values(self, file: DataFile) -> dict[str, str | None]:
+        """Return the partition of a file."""
+        values = {"topic": file.topic, "day": file.day}
+        return {part: values[part] for part in self._parts}
 
     def _name(self, file: DataFile) -> str:
         return Path(file.path).relative_to(self._root).as_posix()
 
 
-def _partition(file: DataFile) -> dict[str, str | None]:
-    return {"topic": file.topic, "day": file.day}
-
-
-def _application(follower: str) -> str:
+def application(follower: str) -> str:
+    """Return the name by which `txn` actions tell a follower's newest batch."""
     return f"{PREFIX}{follower}"
+
+
+def end_notes(follower: str, end: CommittedEnd) -> dict[str, int]:
+    """Return what `txn` actions, whose versions are numbers, say of the end of a batch."""
+    name = application(follower)
+    fingerprint = -1 if end.fingerprint is None else end.fingerprint
+    return {f"{name}-end": end.physical_offset, f"{name}-fingerprint": fingerprint}
+
+
+def noted_end(table: DeltaTable, follower: str) -> CommittedEnd | None:
+    """Return where a follower's newest batch in a table ends; None if the table does not say."""
+    name = application(follower)
+    end = table.transaction_version(f"{name}-end")
+    fingerprint = table.transaction_version(f"{name}-fingerprint")
+    return None if end is None else CommittedEnd(end, None if fingerprint == -1 else fingerprint)
 
 
 def _now() -> int:

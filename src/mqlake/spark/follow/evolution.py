@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from mqlake.errors import JobError
 from mqlake.spark.follow.letters import EXTRA
+from mqlake.spark.follow.options import FollowOptions
 
 
 class SchemaConflictError(JobError):
@@ -27,6 +28,12 @@ def table_schema(names: tuple[str, ...]) -> Any:
     fields = {field.name: field.with_nullable(True).remove_metadata() for field in schema}
     fields |= {name: pa.field(name, EXTRA[name]) for name in names if name in EXTRA}
     return pa.schema([fields[name] for name in names])
+
+
+def wanted_schema(options: FollowOptions) -> Any:
+    """Return the Arrow schema of the columns that a table should have."""
+    schema = table_schema(options.columns)
+    return schema if options.body_fields is None else pa.schema([*schema, *options.body_fields])
 
 
 def fit(table: Any, wanted: Any, where: str) -> tuple[Any, list[Any]]:
@@ -80,6 +87,9 @@ def _kind(type_: Any) -> str:
     """Name a type; those that differ in their layout in memory only have one name."""
     if pa.types.is_map(type_):
         return f"map<{_kind(type_.key_type)},{_kind(type_.item_type)}>"
+    if pa.types.is_struct(type_):
+        parts = [f"{part.name}:{_kind(part.type)}" for part in type_]
+        return f"struct<{','.join(parts)}>"
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return f"list<{_kind(type_.value_type)}>"
     text = str(type_).removeprefix("large_").removesuffix("_view")

@@ -1,7 +1,8 @@
 """An Iceberg table, committed to through PyIceberg.
 
-A batch is one change of the table's metadata: a snapshot with its files, and a property with the
-follower and the batch's number. A catalog takes a change only if nobody else made one meanwhile.
+A batch is one change of the table's metadata: a snapshot with its files, and properties with the
+follower, the batch's number and its end in the log. A catalog takes a change only if nobody else
+made one meanwhile.
 """
 
 # pyright: basic
@@ -11,15 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from mqlake.errors import JobError
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
-from mqlake.spark.follow.evolution import fit, table_schema
+from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.iceberg_expiry import expire
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
@@ -43,13 +47,20 @@ PROPERTIES = {
 }
 SCHEME = "file://"
 
+_SPEC: dict[str, tuple[str, Any]] = {
+    "topic": ("topic", IdentityTransform()),
+    "day": ("storeTimestamp", DayTransform()),
+}
+_EPOCH = date(1970, 1, 1)
+
 
 class IcebergTable:
     """See `table.LakeTable`."""
 
     def __init__(self, options: FollowOptions) -> None:
         self._root, self._target = options.out, options.target_file_size
-        self._wanted = table_schema(options.columns)
+        self._parts = options.partition_by
+        self._wanted = wanted_schema(options)
         self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
         if "." not in self._identifier:
             raise JobError(f"{self._identifier}: give NAMESPACE.NAME as the table's name")
@@ -86,8 +97,9 @@ class IcebergTable:
             properties=PROPERTIES,
         ) as transaction:
             with transaction.update_spec() as spec:
-                spec.add_identity("topic")
-                spec.add_field("storeTimestamp", DayTransform(), "day")
+                for part in self._parts:
+                    column, transform = _SPEC[part]
+                    spec.add_field(column, transform, part)
             _map_names(transaction)
         return catalog.load_table(self._identifier)
 
@@ -98,12 +110,16 @@ class IcebergTable:
             )
         spec, schema = self._table.spec(), self._table.schema()
         parts = [(schema.find_column_name(part.source_id), part.transform) for part in spec.fields]
-        if parts != [("topic", IdentityTransform()), ("storeTimestamp", DayTransform())]:
-            raise JobError(f"{self._identifier}: this table is not partitioned by topic and day")
+        if parts != [_SPEC[part] for part in self._parts]:
+            there = ",".join(field.name for field in spec.fields) or "none"
+            raise JobError(
+                f"{self._identifier}: this table is partitioned by {there}: give that as "
+                "--partition-by"
+            )
 
     def last_batch(self, follower: str) -> int:
         self._table.refresh()
-        return int(self._table.properties.get(_property(follower), -1))
+        return int(self._table.properties.get(batch_property(follower), -1))
 
     def shape(self, follower: str, batch: int) -> Shape:
         self._table.refresh()
@@ -123,10 +139,14 @@ class IcebergTable:
         batch: int,
         files: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
+        end: CommittedEnd | None = None,
     ) -> None:
+        notes = {batch_property(follower): str(batch)}
+        if end is not None:
+            notes[_end_property(follower)] = msgspec.json.encode(end).decode()
         there = {file.path: found for file, found in self._files()} if removed else {}
         with self._table.transaction() as transaction:
-            transaction.set_properties({_property(follower): str(batch)})
+            transaction.set_properties(notes)
             if removed:
                 with transaction.update_snapshot().overwrite() as overwrite:
                     for file in removed:
@@ -181,9 +201,11 @@ class IcebergTable:
             path = Path(_place(file.file_path))
             is_ours = path.name.startswith(PREFIX) and file.spec_id == self._table.spec().spec_id
             if is_ours and not task.delete_files:
-                topic, day = file.partition[0], str(file.partition[1])
+                values = {part: file.partition[place] for place, part in enumerate(self._parts)}
+                topic, day = values.get("topic") or "", values.get("day")
+                text = "" if day is None else (_EPOCH + timedelta(days=day)).isoformat()
                 size = file.file_size_in_bytes
-                yield DataFile(str(path), topic, day, file.record_count, size), file
+                yield DataFile(str(path), topic, text, file.record_count, size), file
 
     def _described(self, transaction: Transaction, file: DataFile) -> Any:
         io, metadata = self._table.io, transaction.table_metadata
@@ -204,8 +226,19 @@ def _map_names(transaction: Transaction) -> None:
     transaction.set_properties({NAME_MAPPING: mapping})
 
 
-def _property(follower: str) -> str:
+def batch_property(follower: str) -> str:
+    """Return the name of the property that tells a follower's newest batch."""
     return f"mqlake.follow.{follower}"
+
+
+def _end_property(follower: str) -> str:
+    return f"{batch_property(follower)}.end"
+
+
+def noted_end(properties: Mapping[str, str], follower: str) -> CommittedEnd | None:
+    """Return where a follower's newest batch in a table ends; None if the table does not say."""
+    written = properties.get(_end_property(follower))
+    return None if written is None else msgspec.json.decode(written, type=CommittedEnd)
 
 
 def _place(uri: str) -> str:

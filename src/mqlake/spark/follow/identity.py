@@ -41,10 +41,17 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Follower(msgspec.Struct, frozen=True):
-    """A store that a table follows, and the checkpoint that says how far."""
+    """A store that a table follows, and the checkpoint that says how far.
+
+    Attributes:
+        begin, source: where the first batch begins, and the options of the source as of the last
+            start of `follow`; None if none has started since these are noted.
+    """
 
     store: str
     checkpoint: str
+    begin: dict[str, Any] | None = None
+    source: dict[str, str] | None = None
 
 
 @contextmanager
@@ -66,6 +73,37 @@ def begin_at(options: StoreQuery, identity: Identity, begin: dict[str, Any]) -> 
     return found
 
 
+def note_query(options: FollowOptions, identity: Identity) -> None:
+    """Note in the table what is read of the store, for those who read the table and the log."""
+    checkpoint = str(options.checkpoint.resolve())
+    known = Follower(identity.store, checkpoint, identity.begin, options.source)
+    note_follower(options.out, identity.id, known)
+
+
+def note_follower(table: Path, id_: str, follower: Follower) -> None:
+    """Note in a table a store that it follows."""
+    _write(table / STATE / FOLLOWERS / f"{id_}.json", follower)
+
+
+def followers_of(table: Path) -> dict[str, Follower]:
+    """Return the stores that a table follows, by the ids of their followers.
+
+    Raises:
+        JobError: a note is damaged.
+    """
+    found: dict[str, Follower] = {}
+    for path in sorted((table / STATE / FOLLOWERS).glob("*.json")):
+        known = _read(path, Follower)
+        if known is not None:
+            found[path.stem] = known
+    return found
+
+
+def identity_of(checkpoint: Path) -> Identity | None:
+    """Return what a checkpoint belongs to; None if it is no checkpoint of `follow`."""
+    return _read(checkpoint / NAME, Identity)
+
+
 def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
     """Return the checkpoints that have brought messages into a table, and what they belong to.
 
@@ -75,7 +113,7 @@ def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
     found: list[tuple[Path, Identity]] = []
     for path in sorted((options.out / STATE / FOLLOWERS).glob("*.json")):
         known = _read(path, Follower)
-        identity = known and _read(Path(known.checkpoint) / NAME, Identity)
+        identity = known and identity_of(Path(known.checkpoint))
         if known is None or identity is None:
             raise JobError(f"{path}: the checkpoint that it names is lost")
         found.append((Path(known.checkpoint), identity))
@@ -103,7 +141,8 @@ def in_use(directory: Path) -> Generator[None]:
 
 def _identity(options: FollowOptions) -> Identity:
     path, followers = options.checkpoint / NAME, options.out / STATE / FOLLOWERS
-    target = f"{options.format} table {options.table or options.out.resolve()}"
+    kind = "tables by topic" if options.is_per_topic else "table"
+    target = f"{options.format} {kind} {options.table or options.out.resolve()}"
     new = Identity(uuid.uuid4().hex, str(options.store.resolve()), target)
     found = _read(path, Identity)
     if found is None:
@@ -117,8 +156,10 @@ def _identity(options: FollowOptions) -> Identity:
             f"{options.checkpoint}: this checkpoint is that of {found.store} into the "
             f"{found.target}: give another --checkpoint"
         )
+    note = followers / f"{found.id}.json"
+    known = _read(note, Follower) or Follower(found.store, "")
     checkpoint = str(options.checkpoint.resolve())
-    _write(followers / f"{found.id}.json", Follower(found.store, checkpoint))
+    _write(note, msgspec.structs.replace(known, checkpoint=checkpoint))
     return found
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import msgspec
 
 from mqlake.jobs.local import Progress
+from mqlake.spark.failure import failures
+from mqlake.spark.follow.body_columns import NEEDED as NEEDED_OF_BODIES
+from mqlake.spark.follow.body_columns import body_fields, typed
 from mqlake.spark.follow.dead_letters import NEEDED, DeadLetters
-from mqlake.spark.follow.identity import Identity, begin_at, held
+from mqlake.spark.follow.identity import Identity, begin_at, held, note_query
 from mqlake.spark.follow.log_positions import LogPositions, begin_of
 from mqlake.spark.follow.maintenance import Maintenance
 from mqlake.spark.follow.micro_batch import MicroBatches
 from mqlake.spark.follow.options import BATCH_LIMIT, FollowOptions, Format
-from mqlake.spark.follow.query import Query, require_classic
+from mqlake.spark.follow.query import TITLE, Query, require_classic
 from mqlake.spark.follow.table import open_table
 from mqlake.spark.session import Session
 from mqlake.spark.source.columns import COLUMNS
@@ -61,9 +65,11 @@ def follow(
     """
     require_classic(session.spark)
     with held(options) as identity:
+        options = with_body_fields(session, options)
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
         identity = _with_begin(options, identity)
+        note_query(options, identity)
         dead_letters = DeadLetters(options, session.engine, identity.id)
         batches = MicroBatches(
             open_table(options),
@@ -77,7 +83,8 @@ def follow(
         maintenance = Maintenance(batches, options)
         idle = maintenance.while_idle
         query = _query_of(options, identity)
-        Query(session.spark, query, maintenance.take, stop, progress, idle).run()
+        prepare = None if options.body is None else partial(typed, body=options.body)
+        Query(session.spark, query, maintenance.take, stop, progress, idle, prepare).run()
         if waits or (options.once and every):
             batches.compact(is_last=True)
         if options.once:
@@ -95,6 +102,15 @@ def follow(
         totals.files_merged,
         totals.dead_letters,
     )
+
+
+def with_body_fields(session: Session, options: FollowOptions) -> FollowOptions:
+    """Return options with the columns that bodies have, if they are decoded."""
+    if options.body is None:
+        return options
+    with failures(TITLE):
+        fields = body_fields(session.spark, options.body)
+    return msgspec.structs.replace(options, body_fields=fields)
 
 
 def _with_begin(options: FollowOptions, identity: Identity) -> Identity:
@@ -116,5 +132,6 @@ def _query_of(options: FollowOptions, identity: Identity) -> FollowOptions:
     }
     if identity.begin is not None:
         source["startingPosition"] = msgspec.json.encode(identity.begin).decode()
-    columns = tuple(name for name in COLUMNS if name in options.columns or name in NEEDED)
+    needed = (*NEEDED, *(NEEDED_OF_BODIES if options.body is not None else ()))
+    columns = tuple(name for name in COLUMNS if name in options.columns or name in needed)
     return msgspec.structs.replace(options, source=source, columns=columns)

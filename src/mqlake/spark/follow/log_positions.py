@@ -47,6 +47,11 @@ class LogPositions:
         except (OSError, ValueError, IndexError, StoreError) as error:
             raise JobError(f"{path}: damaged: {error}") from None
 
+    def last_done(self) -> int:
+        """Return the newest batch that Spark noted as done, -1 if there is none."""
+        names = [path.name for path in (self._checkpoint / "commits").glob("[0-9]*")]
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
     def stretch(self, batch: int) -> tuple[Position, Position] | None:
         """Return where a batch begins and ends; None if that is not known.
 

@@ -8,12 +8,15 @@ import msgspec
 
 from mqlake.jobs.engine import Engine
 from mqlake.spark.follow import partition_writer
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import merge
+from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import DeadLetters
 from mqlake.spark.follow.evolution import SchemaConflictError
 from mqlake.spark.follow.log_positions import LogPositions
 from mqlake.spark.follow.partition_writer import Written
 from mqlake.spark.follow.table import LakeTable
+from mqlake.spark.follow.topic_shapes import TopicShapes
 from mqlake.spark.source.position import Position
 
 if TYPE_CHECKING:
@@ -66,16 +69,22 @@ class MicroBatches:
             self.totals.dead_letters += self._dead_letters.set_aside(
                 number, rows, str(error), stretch
             )
-            self._table.commit(self._follower, number, [])
+            self._commit(number, [])
             return
+        is_noted = False
+        if isinstance(shape, TopicShapes) and shape.refused:
+            rows = self._set_refused_aside(number, rows, shape.refused, stretch)
+            is_noted = True
         frame: Any = rows
         made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT).collect()
         written = [msgspec.json.decode(row.written, type=Written) for row in made]
         files = [file for one in written for file in one.files]
-        has_damage = self._note_damage(number, stretch, sum(one.log_bytes for one in written))
-        if not files and not has_damage:
+        is_noted = is_noted or self._note_damage(
+            number, stretch, sum(one.log_bytes for one in written)
+        )
+        if not files and not is_noted:
             return
-        self._table.commit(self._follower, number, files)
+        self._commit(number, files)
         self.totals.batches += 1
         self.totals.messages += sum(file.rows for file in files)
         self.totals.files += len(files)
@@ -83,6 +92,30 @@ class MicroBatches:
         self._since_merge += 1
         if self._compact_every and self._since_merge >= self._compact_every:
             self.compact()
+
+    def _set_refused_aside(
+        self,
+        number: int,
+        rows: DataFrame,
+        refused: dict[str, str],
+        stretch: tuple[Position, Position] | None,
+    ) -> DataFrame:
+        """Note rows of topics whose tables refuse them, and damage; return the other rows."""
+        from pyspark.sql import functions as sql
+
+        reason = "; ".join(refused.values())
+        if self._dead_letters is None:
+            raise SchemaConflictError(reason)
+        is_refused = sql.col("topic").isin(list(refused))
+        self.totals.dead_letters += self._dead_letters.set_aside(
+            number, rows.where(is_refused), reason, stretch
+        )
+        return rows.where(~is_refused)
+
+    def _commit(self, number: int, files: list[DataFile]) -> None:
+        found = self._positions.end_of(number)
+        end = found and CommittedEnd(found.physical_offset, found.fingerprint)
+        self._table.commit(self._follower, number, files, end=end)
 
     def _note_damage(
         self, number: int, stretch: tuple[Position, Position] | None, log_bytes: int | None

@@ -9,10 +9,14 @@ from typing import Any
 import msgspec
 
 from mqlake.errors import FormatError
+from mqlake.spark.follow.body_columns import BodyFormat
 from mqlake.spark.source.columns import COLUMNS, check_columns
 
 NEEDED = ("topic", "storeTimestamp")
 """Columns that tell a row's partition."""
+
+PARTITIONS = ("topic", "day")
+"""What a table may be partitioned by; the day is the UTC day of the store time."""
 
 STATE = "_mqlake"
 """Directory of a table in which mqlake keeps what is not data. Spark, Delta Lake and Iceberg pass
@@ -69,6 +73,10 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
         catalog: URI of an Iceberg catalog; one of the table's own without it.
         catalog_name: name of the catalog, by which SQL catalogs find their tables.
         table: namespace and name in that catalog.
+        partition_by: what the table is partitioned by: parts of `PARTITIONS`, in that order.
+        body: what bodies are, if their fields are columns of the table.
+        body_fields: Arrow schema of these columns, once a Spark has told it.
+        is_per_topic: each topic has a table of its own, in a directory below `out`.
         catalog_options: what else PyIceberg's catalog takes, such as `type` or `token`.
     """
 
@@ -83,6 +91,10 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     catalog_name: str = "default"
     table: str | None = None
     catalog_options: dict[str, str] = {}
+    partition_by: tuple[str, ...] = PARTITIONS
+    body: BodyFormat | None = None
+    body_fields: Any = None
+    is_per_topic: bool = False
 
     @property
     def fails_on_loss(self) -> bool:
@@ -100,6 +112,20 @@ def chosen_columns(names: str | None) -> tuple[str, ...]:
         return COLUMNS
     chosen = check_columns([name.strip() for name in names.split(",") if name.strip()])
     return tuple(name for name in COLUMNS if name in chosen or name in NEEDED)
+
+
+def partition_parts(names: str) -> tuple[str, ...]:
+    """Return what `--partition-by` says: parts with commas between them, or none.
+
+    Raises:
+        FormatError: something else.
+    """
+    parts = [] if names == "none" else [name.strip() for name in names.split(",")]
+    if len(set(parts)) < len(parts) or not set(parts) <= set(PARTITIONS):
+        raise FormatError(
+            f"--partition-by {names[:50]}: topic, day, both with a comma between them, or none"
+        )
+    return tuple(part for part in PARTITIONS if part in parts)
 
 
 def directory(name: str) -> Path:

@@ -24,17 +24,21 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from mqlake.errors import JobError
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile, sync_directory
-from mqlake.spark.follow.evolution import fit, table_schema
-from mqlake.spark.follow.options import STATE, FollowOptions
+from mqlake.spark.follow.evolution import fit, wanted_schema
+from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape, path_of
 from mqlake.spark.follow.table import stem_of
 from mqlake.storage.clock import SystemClock
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
-PARTITION = ("topic", "day")
+PARTITION = PARTITIONS
+LINGER = 3600.0
+"""Seconds for which files that waited can still be read once others have their rows."""
+
 _LONGEST_NAME = 255
 
 
@@ -51,13 +55,18 @@ class State(msgspec.Struct, rename="camel"):
     Attributes:
         columns: file below `_mqlake/` that has all columns that were ever written, and no row.
         batches: newest batch of each follower.
+        ends: where it ends in the log.
         staged: files that wait.
+        replaced: files whose rows are in others now, and since when. They stay for `LINGER` seconds
+            for readers that planned to read them.
         moving: files on their way to their places: old name, new name.
     """
 
     columns: str = ""
     batches: dict[str, int] = {}
+    ends: dict[str, CommittedEnd] = {}
     staged: list[Staged] = []
+    replaced: list[Staged] = []
     moving: list[tuple[str, str]] = []
 
 
@@ -71,9 +80,11 @@ class ParquetTable:
     """See `table.LakeTable`. One follower at a time works on it."""
 
     def __init__(self, options: FollowOptions) -> None:
+        if options.partition_by != PARTITION:
+            raise JobError(f"{options.out}: a Parquet table is partitioned by topic and day")
         self._root, self._target = options.out, options.target_file_size
         self._wait = options.publish_after
-        self._wanted = table_schema(options.columns)
+        self._wanted = wanted_schema(options)
         self._state_file = self._root / STATE / "state.json"
         self._staging = self._root / STATE / "staged"
         self._merged = self._root / STATE / "merged"
@@ -81,6 +92,7 @@ class ParquetTable:
             path.mkdir(parents=True, exist_ok=True)
         self._state = self._load()
         self._finish_moving()
+        self._remove_replaced()
         self._remove_remains()
 
     def _load(self) -> State:
@@ -100,7 +112,7 @@ class ParquetTable:
 
     def _remove_remains(self) -> None:
         """Remove files that no commit names: those of attempts that were killed."""
-        kept = {staged.file.path for staged in self._state.staged}
+        kept = {one.file.path for one in (*self._state.staged, *self._state.replaced)}
         for directory in (self._staging, self._merged):
             for path in directory.rglob("*.parquet"):
                 if str(path) not in kept:
@@ -131,14 +143,17 @@ class ParquetTable:
         batch: int,
         files: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
+        end: CommittedEnd | None = None,
     ) -> None:
         for file in files:
             for name in path_of(file.topic, file.day, is_hive=True):
                 if len(name) > _LONGEST_NAME:
                     raise JobError(f"topic {file.topic[:80]}…: too long for a directory's name")
-        now = SystemClock().milliseconds() / 1000
+        now = _now()
         self._state.staged.extend(Staged(file, now) for file in files)
         self._state.batches[follower] = batch
+        if end is not None:
+            self._state.ends[follower] = end
         self._save()
         for file in removed:
             Path(file.path).unlink(missing_ok=True)
@@ -178,7 +193,7 @@ class ParquetTable:
         partitions: dict[tuple[str, str], list[Staged]] = {}
         for staged in self._state.staged:
             partitions.setdefault((staged.file.topic, staged.file.day), []).append(staged)
-        old = SystemClock().milliseconds() / 1000 - self._wait
+        old = _now() - self._wait
         return [
             Merge(tuple(staged.file for staged in found), str(self._merged))
             for found in partitions.values()
@@ -192,15 +207,26 @@ class ParquetTable:
         if not merged:
             return
         gone = {file.path for one in merged for file in one.inputs}
+        now = _now()
         for one in merged:
             for file in one.outputs:
                 directory = self._root.joinpath(*path_of(file.topic, file.day, is_hive=True))
                 self._state.moving.append((file.path, str(directory / Path(file.path).name)))
+        moved = {old for old, _ in self._state.moving}
+        waited = [one.file for one in self._state.staged if one.file.path in gone - moved]
+        self._state.replaced += [Staged(file, now) for file in waited]
         self._state.staged = [one for one in self._state.staged if one.file.path not in gone]
         self._save()
         self._finish_moving()
-        for path in gone:
-            Path(path).unlink(missing_ok=True)
+        self._remove_replaced()
+
+    def _remove_replaced(self) -> None:
+        """Remove files whose rows have been in others for long."""
+        last = _now() - LINGER
+        for one in self._state.replaced:
+            if one.since <= last:
+                Path(one.file.path).unlink(missing_ok=True)
+        self._state.replaced = [one for one in self._state.replaced if one.since > last]
 
     def _finish_moving(self) -> None:
         if not self._state.moving:
@@ -212,3 +238,7 @@ class ParquetTable:
             sync_directory(Path(new).parent)
         self._state.moving = []
         self._save()
+
+
+def _now() -> float:
+    return SystemClock().milliseconds() / 1000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import msgspec
@@ -65,12 +65,24 @@ class Shape:
     stem: str
     target: int
 
+    def of(self, topic: str) -> Shape:  # noqa: ARG002 (`TopicShapes` has several)
+        """Return the shape of a topic's files."""
+        return self
+
+
+class Shapes(Protocol):
+    """The shapes of a batch's files, by topic."""
+
+    def of(self, topic: str) -> Shape:
+        """Return the shape of a topic's files."""
+        ...
+
 
 class PartitionWriter:
     """Write batches of rows to files by topic and UTC day of the store time."""
 
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
+    def __init__(self, shapes: Shapes) -> None:
+        self._shapes = shapes
         self._gathered: dict[tuple[str, str], list[Any]] = {}
         self._sizes: dict[tuple[str, str], int] = {}
         self._open: OrderedDict[tuple[str, str], FileWriter] = OrderedDict()
@@ -79,8 +91,9 @@ class PartitionWriter:
     def write(self, batch: Any) -> None:
         """Take the rows of a batch; their order within a partition stays."""
         for partition, rows in split(batch):
-            columns = [rows.column(field.name).cast(field.type) for field in self._shape.schema]
-            rows = pa.RecordBatch.from_arrays(columns, schema=self._shape.schema)
+            schema = self._shapes.of(partition[0]).schema
+            columns = [rows.column(field.name).cast(field.type) for field in schema]
+            rows = pa.RecordBatch.from_arrays(columns, schema=schema)
             self._gathered.setdefault(partition, []).append(rows)
             self._sizes[partition] = self._sizes.get(partition, 0) + rows.nbytes
         while sum(self._sizes.values()) > GATHERED:
@@ -106,14 +119,15 @@ class PartitionWriter:
         del self._sizes[partition]
         writer = self._writer(partition)
         writer.write(batches)
-        if writer.size >= self._shape.target:
+        if writer.size >= self._shapes.of(partition[0]).target:
             self._close(partition)
 
     def _writer(self, partition: tuple[str, str]) -> FileWriter:
         if partition not in self._open:
             if len(self._open) >= MOST_OPEN:
                 self._close(next(iter(self._open)))
-            shape, (topic, day) = self._shape, partition
+            topic, day = partition
+            shape = self._shapes.of(topic)
             directory = Path(shape.directory, *path_of(topic, day, is_hive=shape.is_hive))
             self._open[partition] = FileWriter(directory, shape.stem, shape.schema)
         self._open.move_to_end(partition)
@@ -147,7 +161,7 @@ def path_of(topic: str, day: str, *, is_hive: bool) -> tuple[str, str]:
     return f"topic={re.sub(r'[^A-Za-z0-9._-]', '_', topic)[:_LONGEST_NAME]}", f"day={day}"
 
 
-def write_all(shape: Shape, batches: Iterable[Any]) -> list[DataFile]:
+def write_all(shape: Shapes, batches: Iterable[Any]) -> list[DataFile]:
     """Write batches; leave nothing behind where that fails."""
     writer = PartitionWriter(shape)
     try:
@@ -159,7 +173,7 @@ def write_all(shape: Shape, batches: Iterable[Any]) -> list[DataFile]:
         raise
 
 
-def write_counted(shape: Shape, batches: Iterable[Any]) -> Written:
+def write_counted(shape: Shapes, batches: Iterable[Any]) -> Written:
     """Write batches that have the column `size`."""
     log_bytes = 0
 
@@ -173,7 +187,7 @@ def write_counted(shape: Shape, batches: Iterable[Any]) -> Written:
     return Written(files, log_bytes)
 
 
-def task(shape: Shape) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def task(shape: Shapes) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return the function for `mapInArrow`: rows in, what was written out (`RESULT`)."""
 
     attempt: Attempt[Any, Written] = Attempt(partial(write_counted, shape))

@@ -41,6 +41,7 @@ class Query:
     Args:
         stop: set by somebody else, from any thread or a signal's handler.
         idle: called now and then while no batch is being taken.
+        prepare: makes of the source's rows those that `take` gets.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Query:
         stop: threading.Event,
         progress: Progress | None,
         idle: Callable[[], None] | None = None,
+        prepare: Callable[[DataFrame], DataFrame] | None = None,
     ) -> None:
         self._spark, self._query, self._take = spark, query, take
+        self._prepare = prepare
         self._stop, self._progress, self._idle = stop, progress, idle
         self._working = threading.Lock()
         self._failure: Exception | None = None
@@ -85,6 +88,8 @@ class Query:
             .option("columns", ",".join(query.columns))
             .load(str(query.store))
         )
+        if self._prepare is not None:
+            rows = self._prepare(rows)
         writer = rows.writeStream.option("checkpointLocation", str(query.checkpoint))
         writer = writer.foreachBatch(self._take_one)
         if query.once:

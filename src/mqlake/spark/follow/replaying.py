@@ -17,14 +17,16 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from mqlake.errors import JobError
+from mqlake.spark.follow.body_columns import NEEDED as NEEDED_OF_BODIES
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.identity import held
 from mqlake.spark.follow.letters import COLUMNS, NO_TOPIC, messages
-from mqlake.spark.follow.options import FollowOptions
+from mqlake.spark.follow.options import NEEDED, FollowOptions
 from mqlake.spark.follow.partition_writer import write_all
 from mqlake.spark.follow.table import LakeTable, open_table
+from mqlake.spark.session import Session
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
@@ -51,14 +53,19 @@ class Replay(msgspec.Struct, frozen=True):
     files: list[DataFile]
 
 
-def replay(options: FollowOptions) -> ReplayReport:
+def replay(options: FollowOptions, session: Session | None = None) -> ReplayReport:
     """Bring what is good among the dead letters into the table.
+
+    Args:
+        session: decodes bodies, if their fields are columns of the table.
 
     Raises:
         JobError: the checkpoint is in use, or the table still refuses rows.
     """
     own = options_of(options)
+    decoder = _Decoder(options, session)
     with held(options) as identity:
+        options = decoder.options
         if not own.out.exists():
             return ReplayReport(str(options.out), 0, 0)
         follower = f"{identity.id}-replay"
@@ -67,14 +74,42 @@ def replay(options: FollowOptions) -> ReplayReport:
         if begun is None or letters.last_batch(follower) >= begun.number:
             begun = Replay(letters.last_batch(follower) + 1, letters.files())
             _note(options, begun)
-        return _take(options, begun, follower, table, letters)
+        return _take(decoder, begun, follower, table, letters)
+
+
+class _Decoder:
+    """Makes the columns of bodies, if there are any."""
+
+    def __init__(self, options: FollowOptions, session: Session | None) -> None:
+        self.options, self._session = options, session
+        if options.body is not None:
+            if session is None:
+                raise JobError("bodies are decoded by Spark: replay needs a session")
+            from mqlake.spark.follow.job import with_body_fields
+
+            self.options = with_body_fields(session, options)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns of messages that are needed beside those of the table."""
+        names = NEEDED if self.options.body is None else (*NEEDED, *NEEDED_OF_BODIES)
+        return tuple(name for name in names if name not in self.options.columns)
+
+    def decoded(self, rows: pa.Table) -> pa.Table:
+        """Return messages with the columns of their bodies."""
+        if self._session is None or self.options.body is None or not rows.num_rows:
+            return rows
+        from mqlake.spark.follow.body_columns import typed_rows
+
+        return typed_rows(self._session.spark, rows, self.options.body)
 
 
 def _take(
-    options: FollowOptions, begun: Replay, follower: str, table: LakeTable, letters: LakeTable
+    decoder: _Decoder, begun: Replay, follower: str, table: LakeTable, letters: LakeTable
 ) -> ReplayReport:
+    options = decoder.options
     shape = table.shape(follower, begun.number)
-    schema = table_schema((*options.columns, *_needed(options)))
+    schema = table_schema((*options.columns, *decoder.needed))
     rest: list[pa.RecordBatch] = []
     taken = 0
 
@@ -82,12 +117,14 @@ def _take(
         nonlocal taken
         for batch in _rows(begun.files):
             kept: list[int] = []
+            rows: list[pa.Table] = []
             for number, row in enumerate(batch.select(["physicalOffset", "raw"]).to_pylist()):
                 found = messages(row["raw"] or b"", row["physicalOffset"], schema)
                 taken += found.num_rows
-                yield from found.to_batches()
+                rows.append(found)
                 if not found.num_rows:
                     kept.append(number)
+            yield from decoder.decoded(pa.concat_tables(rows)).to_batches()
             rest.append(batch.take(pa.array(kept, pa.int64())))
 
     files = write_all(shape, good())
@@ -97,10 +134,6 @@ def _take(
     remaining = write_all(letters.shape(follower, begun.number), left)
     letters.commit(follower, begun.number, remaining, begun.files)
     return ReplayReport(str(options.out), taken, sum(batch.num_rows for batch in left))
-
-
-def _needed(options: FollowOptions) -> tuple[str, ...]:
-    return tuple(name for name in ("topic", "storeTimestamp") if name not in options.columns)
 
 
 def _rows(files: list[DataFile]) -> Iterator[pa.RecordBatch]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.options import FollowOptions, Format
-from mqlake.spark.follow.partition_writer import Shape
+from mqlake.spark.follow.partition_writer import Shapes
 
 PREFIX = "mqlake-"
 """What the names of data files begin with. Others in the table are somebody else's."""
@@ -24,7 +25,7 @@ class LakeTable(Protocol):
         """Return the number of the follower's newest batch in the table, -1 if there is none."""
         ...
 
-    def shape(self, follower: str, batch: int) -> Shape:
+    def shape(self, follower: str, batch: int) -> Shapes:
         """Return how the files of a batch are to be; columns that the table lacks are added."""
         ...
 
@@ -34,8 +35,13 @@ class LakeTable(Protocol):
         batch: int,
         files: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
+        end: CommittedEnd | None = None,
     ) -> None:
-        """Add files, remove others, and note that this batch is in the table, in one step."""
+        """Add files, remove others, and note that this batch is in the table, in one step.
+
+        Args:
+            end: where the batch ends in the log; None for what is no stretch of it.
+        """
         ...
 
     def expire(self, keep: float) -> None:
@@ -69,6 +75,10 @@ def open_table(options: FollowOptions) -> LakeTable:
     Raises:
         JobError: a package is missing, or what is there cannot be followed into.
     """
+    if options.is_per_topic:
+        from mqlake.spark.follow.topic_tables import TopicTables
+
+        return TopicTables(options, open_table)
     match options.format:
         case Format.DELTA:
             from mqlake.spark.follow.delta_table import DeltaLakeTable

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-_OPTIONS_HELP = "options such as subscribe, keys, tags and startingTimestamp narrow it all the same"
+OPTIONS_HELP = "options such as subscribe, keys, tags and startingTimestamp narrow it all the same"
 
 
 class TaskPartition(InputPartition):
@@ -65,5 +65,5 @@ class PushingReader(BatchReader):
 
 def reader(options: ReadOptions, schema: StructType) -> BatchReader:
     """Return the reader that Spark takes in this process."""
-    kind = PushingReader if push_down.is_used(options.push_filters, _OPTIONS_HELP) else BatchReader
+    kind = PushingReader if push_down.is_used(options.push_filters, OPTIONS_HELP) else BatchReader
     return kind(options, schema)

@@ -30,6 +30,22 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         "`nameServer` instead to read a running cluster (spark-live.md).",
     ),
     Option(
+        "table",
+        text,
+        None,
+        "batch",
+        "A lake table that `mqlake follow` keeps of the store: its rows, and those of the log that "
+        "it does not have yet (union-read.md). `path` may be left out then.",
+    ),
+    Option(
+        "catalog",
+        text,
+        None,
+        "batch",
+        "URI of the Iceberg catalog in which `table` is a name. Unset: `table` is a directory.",
+    ),
+    Option("catalogName", text, "default", "batch", "Name of that catalog, as PyIceberg has it."),
+    Option(
         "subscribe",
         words(","),
         None,

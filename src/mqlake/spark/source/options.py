@@ -27,6 +27,10 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """What a query reads; names as in `option_table`, None where nothing is asked for."""
 
     path: str
+    """A store; "" for the stores that `table` follows."""
+    table: str | None
+    catalog: str | None
+    catalog_name: str
     topics: tuple[str, ...] | None
     topic_pattern: str | None
     queues: tuple[Queue, ...] | None
@@ -58,14 +62,21 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         FormatError: an option or value that there is not, or options that contradict each other.
     """
     values = parse_options(SOURCE_OPTIONS, given)
-    if values["path"] is None:
+    if values["table"] is not None and streaming:
+        raise FormatError(
+            "option table: a streaming query reads the log alone, from where it is: leave out table"
+        )
+    if values["path"] is None and values["table"] is None:
         raise FormatError(
             "option path is missing: the store directory, or its URL; or give nameServer, the name "
             "servers of a running cluster"
         )
     check_one_strategy(values)
     options = ReadOptions(
-        path=values["path"],
+        path=values["path"] or "",
+        table=values["table"],
+        catalog=values["catalog"],
+        catalog_name=values["catalogName"],
         topics=values["subscribe"],
         topic_pattern=values["subscribePattern"],
         queues=values["assign"],
@@ -92,6 +103,11 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
     if streaming is not None:
         check_limits(options.starting, options.ending, given, streaming=streaming)
     return options
+
+
+def is_union(given: Mapping[str, str]) -> bool:
+    """Return whether options name a lake table beside the log."""
+    return any(name.lower() == "table" for name in given)
 
 
 def _ignored(given: Mapping[str, str], *, streaming: bool) -> tuple[str, ...]:

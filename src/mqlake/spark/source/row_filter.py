@@ -10,6 +10,7 @@ Numbers come first: texts are made only of what is left.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -140,11 +141,11 @@ def _text_mask(one: AnyText | HasKey, batch: Batch) -> Mask:
 
 
 def _is_any(array: Any, values: tuple[str, ...]) -> Mask:
-    found = compute.is_in(array, value_set=_strings(values)).cast(pa.uint8())
+    found = compute.is_in(array, value_set=string_array(values)).cast(pa.uint8())
     return np.frombuffer(found.buffers()[1], np.uint8)[: len(array)].astype(np.bool_)
 
 
-def _strings(values: tuple[str, ...]) -> Any:
+def string_array(values: Sequence[str]) -> Any:
     """Return a string array. `pa.array` would import pandas, which takes a second."""
     data = [value.encode("utf-8", "replace") for value in values]
     ends = np.cumsum([0, *map(len, data)]).astype(np.int32)

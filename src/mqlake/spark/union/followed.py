@@ -1,0 +1,135 @@
+"""The stores that a table follows: where its rows of each log end, and what comes after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from mqlake.errors import FormatError, JobError
+from mqlake.spark.follow.committed_end import CommittedEnd
+from mqlake.spark.follow.identity import Follower, followers_of, identity_of
+from mqlake.spark.follow.log_positions import LogPositions
+from mqlake.spark.reading.conditions import Between, Selection
+from mqlake.spark.source.offsets import subscription
+from mqlake.spark.source.options import ReadOptions, read_options
+from mqlake.spark.source.position import Position
+from mqlake.spark.union.lake import Lake, open_lake
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """A store that a table follows.
+
+    Attributes:
+        store: its directory, or its URL.
+        end: where the table's rows of its log end.
+        selection: the messages of the log that the table follows and does not have yet.
+        broker_name: the value of the column `brokerName`.
+    """
+
+    store: str
+    end: CommittedEnd
+    selection: Selection
+    broker_name: str | None
+
+    @property
+    def start(self) -> int:
+        """The physical offset at which the log has what the table has not."""
+        return self.end.physical_offset
+
+
+class _Done(msgspec.Struct, frozen=True):
+    """The newest batch that is done: all that it brings is in tables that are opened now."""
+
+    batch: int
+    end: CommittedEnd
+
+
+def open_followed(options: ReadOptions) -> tuple[Lake, list[Followed]]:
+    """Open the newest version of the table of a query; return it with the stores that it follows.
+
+    Raises:
+        FormatError: option path is given, and the table follows several stores.
+        JobError: the table follows none, or does not say how far.
+    """
+    lake = open_table(options)
+    followers = {id_: _complete(lake, one) for id_, one in followers_of(lake.root).items()}
+    if not followers:
+        raise JobError(f"{lake.root}: nothing has been followed into this table")
+    if options.path and len(followers) > 1:
+        stores = ", ".join(sorted({one.store for one in followers.values()}))
+        raise FormatError(
+            f"option path: the table follows several stores ({stores}): leave path out to read "
+            "all of them"
+        )
+    done = {id_: _newest_done(id_, one) for id_, one in followers.items()}
+    if any(one and one.batch > lake.last_batch(id_) for id_, one in done.items()):
+        lake = open_table(options)
+    stores = [_followed(lake, options, id_, one, done[id_]) for id_, one in followers.items()]
+    return lake, stores
+
+
+def open_table(options: ReadOptions) -> Lake:
+    """Open the newest version of the table of a query."""
+    assert options.table is not None
+    return open_lake(options.table, options.catalog, options.catalog_name)
+
+
+def _newest_done(id_: str, follower: Follower) -> _Done | None:
+    """Return the newest batch that is done; None if the checkpoint cannot be read here."""
+    checkpoint = Path(follower.checkpoint)
+    identity = identity_of(checkpoint)
+    if identity is None or identity.id != id_:
+        return None
+    positions = LogPositions(Path(follower.store), checkpoint, follower.begin)
+    batch = positions.last_done()
+    end = positions.end_of(batch)
+    return end and _Done(batch, CommittedEnd(end.physical_offset, end.fingerprint))
+
+
+def _followed(
+    lake: Lake, options: ReadOptions, id_: str, follower: Follower, done: _Done | None
+) -> Followed:
+    begin = None if follower.begin is None else Position.read(follower.begin)
+    is_ahead = done is not None and done.batch > lake.last_batch(id_)
+    end = done.end if done is not None and is_ahead else _end(lake, id_, follower)
+    given = {"startingOffsets": "earliest", **(follower.source or {}), "path": follower.store}
+    query = read_options(given, streaming=True)
+    return Followed(
+        options.path or follower.store,
+        end,
+        (
+            *subscription(query),
+            *(() if begin is None else begin.selection),
+            Between("physicalOffset", end.physical_offset),
+        ),
+        options.broker_name or query.broker_name,
+    )
+
+
+def _complete(lake: Lake, follower: Follower) -> Follower:
+    """Return what a table follows; tables of earlier versions leave it to the checkpoint."""
+    if follower.source is not None:
+        return follower
+    identity = identity_of(Path(follower.checkpoint))
+    if identity is None:
+        raise JobError(
+            f"{lake.root}: the table does not say what it follows of {follower.store}, and the "
+            f"checkpoint {follower.checkpoint} is missing: run mqlake follow on it once"
+        )
+    return msgspec.structs.replace(follower, begin=identity.begin, source=identity.source)
+
+
+def _end(lake: Lake, id_: str, follower: Follower) -> CommittedEnd:
+    """Return where a follower's rows in a table end; before its first batch, where that begins."""
+    found = lake.end(id_)
+    if found is not None:
+        return found
+    positions = LogPositions(Path(follower.store), Path(follower.checkpoint), follower.begin)
+    end = positions.end_of(lake.last_batch(id_))
+    if end is None:
+        raise JobError(
+            f"{lake.root}: the table does not say how much of {follower.store} it has: it was "
+            "written by an earlier mqlake; run mqlake follow on it once"
+        )
+    return CommittedEnd(end.physical_offset, end.fingerprint)

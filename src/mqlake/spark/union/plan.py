@@ -1,0 +1,181 @@
+"""Plan a query over a table and the logs that it follows, in the driver.
+
+The table's version is chosen first, and the logs are looked at after that. What a log has before
+the end that this version states is in the version; what comes after is not, whatever `follow`
+commits, merges or removes meanwhile. So each message is read once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.spark.reading.conditions import Selection, wants_topic
+from mqlake.spark.reading.log import logger
+from mqlake.spark.reading.losses import data_loss
+from mqlake.spark.reading.shares import share_count
+from mqlake.spark.source import access
+from mqlake.spark.source.asked import check_asked
+from mqlake.spark.source.boundaries import Boundaries
+from mqlake.spark.source.fingerprint import fingerprint
+from mqlake.spark.source.offsets import subscription
+from mqlake.spark.source.options import ReadOptions
+from mqlake.spark.source.place import OpenStore
+from mqlake.spark.source.plan import Task, plan_tasks
+from mqlake.spark.source.tail import Tail
+from mqlake.spark.union.followed import Followed, open_followed
+from mqlake.spark.union.lake import Lake, LakeFile
+from mqlake.spark.union.limits import limits
+from mqlake.spark.union.read import LakeTask
+
+log = logger()
+
+_MOST_LOOKS = 10
+"""Versions of a table that a plan looks at, if the log after each is deleted while it looks."""
+
+UnionTask = LakeTask | Task
+
+
+class _LogDeletedError(Exception):
+    """The log after the end of a version begins later: a newer version has what is missing."""
+
+
+def plan_union(
+    options: ReadOptions, columns: Sequence[str], pushed: Selection = ()
+) -> list[UnionTask]:
+    """Plan a batch query.
+
+    Args:
+        columns: those that the query reads.
+        pushed: conditions that Spark's filters make.
+
+    Raises:
+        FormatError: the table lacks a column, or does not follow a topic.
+        JobError: there is no table, or it does not say what it follows.
+        StoreError: a log is missing, or is not the one that the table follows; or messages are
+            lost, and that is not tolerated.
+    """
+    seen: list[int] = []
+    for _ in range(_MOST_LOOKS):
+        lake, stores = open_followed(options)
+        ends = [one.start for one in stores]
+        try:
+            return _plan(lake, stores, options, columns, pushed, is_newest=ends == seen)
+        except _LogDeletedError:
+            seen = ends
+    raise StoreError(f"{options.table}: the log is deleted faster than it can be read")
+
+
+def _plan(
+    lake: Lake,
+    stores: list[Followed],
+    options: ReadOptions,
+    columns: Sequence[str],
+    pushed: Selection,
+    *,
+    is_newest: bool,
+) -> list[UnionTask]:
+    selection = (*subscription(options), *limits(options), *pushed)
+    _check_columns(lake, columns, selection)
+    files = lake.files(selection)
+    tasks: list[UnionTask] = list(_shares(files, options, selection))
+    for one in stores:
+        own = msgspec.structs.replace(options, path=one.store, broker_name=one.broker_name)
+        tail = Tail(one.store)
+        tail.known = one.start
+        with tail.look() as (store, end):
+            _check_log(store, one, end)
+            if one.start < store.log.min_offset:
+                if not is_newest:
+                    raise _LogDeletedError
+                _tell_loss(own, one, store.log.min_offset)
+            _check_topics(lake, files, store, one, own)
+            if one.start < end:
+                tasks += _log_tasks(store, end, own, (*one.selection, *selection))
+        log.info("%s: version up to %d, log from there to %d", one.store, one.start, end)
+    log.info("%s: %d files, %d tasks", lake.root, len(files), len(tasks))
+    return tasks
+
+
+def _check_columns(lake: Lake, columns: Sequence[str], selection: Selection) -> None:
+    from mqlake.spark.union.row_filter import columns_of
+
+    for name in [*columns, *sorted(columns_of(selection))]:
+        if name not in lake.columns:
+            raise FormatError(f"{lake.root}: the table has no column {name}")
+
+
+def _shares(files: list[LakeFile], options: ReadOptions, selection: Selection) -> list[LakeTask]:
+    """Share files among tasks by their sizes."""
+    total = sum(file.size for file in files)
+    count = share_count(total, len(os.sched_getaffinity(0)), options.min_partitions)
+    goal = -(-total // count) or 1
+    shares: list[list[LakeFile]] = [[]]
+    size = 0
+    for file in files:
+        if size >= goal:
+            shares.append([])
+            size = 0
+        shares[-1].append(file)
+        size += file.size
+    return [LakeTask(tuple(share), selection) for share in shares if share]
+
+
+def _log_tasks(
+    store: OpenStore, end: int, options: ReadOptions, selection: Selection
+) -> list[Task]:
+    boundaries = Boundaries(store, end)
+    found = access.choose(store, boundaries, selection, options.access_path)
+    return plan_tasks(store, boundaries, options, selection, found.stretches)
+
+
+def _check_log(store: OpenStore, one: Followed, end: int) -> None:
+    if end < one.start:
+        raise StoreError(
+            f"{one.store}: the log ends at {end}, and the table has it up to {one.start}: the log "
+            "has been cut, or it is another one"
+        )
+    expected, found = one.end.fingerprint, fingerprint(store.log, one.start)
+    if expected is not None and found is not None and found != expected:
+        raise StoreError(
+            f"{one.store}: the log before physical offset {one.start} is not the one that the "
+            "table has: the store was created anew, or its log was cut and written again; follow "
+            "it into another table"
+        )
+
+
+def _tell_loss(options: ReadOptions, one: Followed, begin: int) -> None:
+    data_loss(
+        options,
+        f"{one.store}: the log begins at {begin}, and the table has it up to {one.start}: what was "
+        "between was deleted before mqlake follow came to it",
+    )
+
+
+def _check_topics(
+    lake: Lake, files: list[LakeFile], store: OpenStore, one: Followed, options: ReadOptions
+) -> None:
+    """Check that the table follows the topics that a query names, and that they exist.
+
+    Raises:
+        FormatError: it does not follow one of them.
+        StoreError: neither the table nor the store has one of them, and that is not tolerated.
+    """
+    named = {*(options.topics or ()), *(topic for topic, _ in options.queues or ())}
+    for topic in sorted(named):
+        if not wants_topic(one.selection, topic):
+            raise FormatError(f"{lake.root}: the table does not follow topic {topic!r}")
+    there = {file.topic for file in files}
+    there |= {topic for topic in named - there if lake.has_topic(topic)}
+    topics = [topic for topic in options.topics or () if topic not in there]
+    queues = [queue for queue in options.queues or () if queue[0] not in there]
+    asked = msgspec.structs.replace(
+        options,
+        topics=tuple(topics) or None,
+        queues=tuple(queues) or None,
+        topic_pattern=None if files else options.topic_pattern,
+    )
+    check_asked(store, asked)

@@ -1,0 +1,119 @@
+"""Read the rows of a table's files as Arrow batches (a task)."""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as datasets
+from pyarrow import fs
+
+from mqlake.errors import StoreError
+from mqlake.spark.follow.evolution import table_schema
+from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.hang_up import expect_hang_up
+from mqlake.spark.reading.joining import put_together
+from mqlake.spark.reading.memory import keep_freed_memory
+from mqlake.spark.union.lake import LakeFile
+from mqlake.spark.union.row_filter import LakeRowFilter, columns_of, expression
+
+_BATCH_BYTES = 8 << 20
+"""Bytes of columns in one batch, about."""
+
+
+@dataclass(frozen=True)
+class LakeTask:
+    """What one task reads of a table."""
+
+    files: tuple[LakeFile, ...]
+    selection: Selection
+
+
+def read(task: LakeTask, schema: Any) -> Iterator[Any]:
+    """Yield the wanted rows of a task as `pyarrow.RecordBatch`es of an Arrow schema.
+
+    Raises:
+        StoreError: a file is gone, or cannot be read.
+    """
+    keep_freed_memory()
+    expect_hang_up()
+    extra = sorted(columns_of(task.selection).difference(schema.names))
+    needed = pa.schema([*_without_metadata(schema), *table_schema(tuple(extra))])
+    row_filter = LakeRowFilter(task.selection)
+    for file in task.files:
+        rows = _rows(file, needed, task.selection)
+        chosen = (row_filter.choose(batch) for batch in rows)
+        yield from put_together(_fitted(batch, schema) for batch in chosen if batch.num_rows)
+
+
+def _without_metadata(schema: Any) -> list[Any]:
+    return [field.with_nullable(True).remove_metadata() for field in schema]
+
+
+def _fitted(batch: Any, schema: Any) -> Any:
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _rows(file: LakeFile, needed: Any, selection: Selection) -> Iterator[Any]:
+    """Yield a file's rows, without deleted ones, which `expression` lets through."""
+    wanted = expression(selection)
+    try:
+        fragment = _fragment(file)
+        batches = fragment.to_batches(
+            schema=needed,
+            columns=needed.names,
+            filter=None if file.deleted is not None else wanted,
+            batch_size=_batch_rows(fragment),
+            batch_readahead=1,
+            fragment_readahead=0,
+            use_threads=False,
+        )
+        if file.deleted is None:
+            yield from batches
+        else:
+            for batch in _kept(batches, file.deleted):
+                yield batch if wanted is None else batch.filter(wanted)
+    except FileNotFoundError:
+        raise StoreError(
+            f"{file.path}: the file was removed while the query ran: old versions of the table "
+            "expired; run the query again"
+        ) from None
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"{file.path}: {error}") from None
+
+
+def _fragment(file: LakeFile) -> Any:
+    is_moved = file.later is not None and not Path(file.path).exists()
+    path = file.later if is_moved and file.later is not None else file.path
+    options = {}
+    if file.topic is not None:
+        options["partition_expression"] = datasets.field("topic") == file.topic
+    return datasets.ParquetFileFormat().make_fragment(path, fs.LocalFileSystem(), **options)
+
+
+def _batch_rows(fragment: Any) -> int:
+    """Return how many rows a batch has, by the size of the file's rows."""
+    metadata = fragment.metadata
+    groups = range(metadata.num_row_groups)
+    size = sum(metadata.row_group(group).total_byte_size for group in groups)
+    return max(1, min(1 << 17, metadata.num_rows * _BATCH_BYTES // (size + 1)))
+
+
+def _kept(batches: Iterator[Any], deleted: Any) -> Iterator[Any]:
+    """Yield the rows whose numbers are not among the deleted ones."""
+    start = 0
+    for batch in batches:
+        end = start + batch.num_rows
+        first, last = np.searchsorted(deleted, [start, end])
+        mask = np.ones(batch.num_rows, np.bool_)
+        mask[deleted[first:last] - start] = False
+        yield batch.filter(pa.array(mask))
+        start = end
