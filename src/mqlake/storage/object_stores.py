@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from mqlake.errors import StoreError
+from mqlake.errors import FormatError, StoreError
 from mqlake.storage.hadoop_settings import settings_of_files
 
 S3_SETTINGS = {
@@ -35,6 +35,21 @@ S3_SETTINGS = {
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _ATTEMPTS = 6
 _CONNECT_SECONDS, _REQUEST_SECONDS = 10, 60
+
+
+def check_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Return settings if all of them exist.
+
+    Raises:
+        FormatError: one does not.
+    """
+    for name in given:
+        if name not in S3_SETTINGS:
+            known = ", ".join(S3_SETTINGS)
+            raise FormatError(
+                f"there is no setting {name[:200]!r} of object stores; there are {known}"
+            )
+    return dict(given)
 
 
 def filesystem_of(url: str, settings: Mapping[str, str]) -> tuple[Any, str]:
