@@ -60,7 +60,7 @@ class LogDataset(datasets.Dataset):
         return datasets.Scanner.from_batches(reader, columns=columns, filter=filter)
 
     def _pushed(self, expression: Any) -> Any:
-        with open_store(self._table.path) as store:
+        with open_store(self._table.location) as store:
             topics = topics_of(store)
         return pruning.pushed(expression, pruning.columns_in(expression), topics)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from mqlake.errors import FormatError
 from mqlake.jobs.local import cores
 from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.source.columns import check_columns
 from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.plan import Plan, plan_batch
@@ -76,6 +77,11 @@ class LogTable:
     def schema(self) -> Any:
         """The `pyarrow.Schema`."""
         return arrow_schema(self._options.columns)
+
+    @property
+    def location(self) -> Location:
+        """Where the store is, and how it is reached."""
+        return self._options.location
 
     @property
     def path(self) -> str:

@@ -138,7 +138,7 @@ class _Run:
 
     def _replace(self, files: tuple[ArchivedFile, ...]) -> None:
         """Publish new derived files; remove what the manifest before the last one named."""
-        if files == self.manifest.files:
+        if files == self.manifest.files and self.manifest.generation:
             return
         current = {file.object for file in files}
         replaced = {file.object for file in self.manifest.files} - current

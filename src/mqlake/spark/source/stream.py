@@ -43,7 +43,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         columns_of(schema)
         self._options, self._schema = options, schema
-        self._tail = Tail(options.path)
+        self._tail = Tail(options.location)
         self._subscription = described(options)
         self._is_subscription_checked = False
         self._target: int | None = None
