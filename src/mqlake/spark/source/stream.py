@@ -86,8 +86,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_log(store, position)
             if self._target is not None:
                 end = max(position.physical_offset, min(end, self._target))
-            if not isinstance(limit, ReadAllAvailable):
-                end = self._admitted(store, position, end)
+            if isinstance(limit, ReadMaxRows):
+                end = self._admitted(store, position, end, limit.max_rows)
             if end == position.physical_offset:
                 return start
             self._last_batch = SystemClock().monotonic()
@@ -117,7 +117,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "again; start a new query, with a new checkpoint, to read it from its beginning",
             )
 
-    def _admitted(self, store: OpenStore, position: Position, end: int) -> int:
+    def _admitted(self, store: OpenStore, position: Position, end: int, most: int) -> int:
         """Return where the options end the next micro-batch."""
         from mqlake.spark.source import counting
         from mqlake.spark.source.row_filter import RowFilter
@@ -126,11 +126,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start >= end:
             return end
         row_filter = RowFilter(self._selection(position))
-        least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
+        least = self._options.min_offsets_per_trigger
         waits = self._target is None and not self._has_waited()
         if least and waits and counting.count(store.log, (start, end), row_filter, least) < least:
             return position.physical_offset
-        if most is None:
+        if most >= MOST:
             return end
         return next(counting.cuts(store.log, (start, end), row_filter, most), end)
 

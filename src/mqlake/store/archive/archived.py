@@ -62,14 +62,12 @@ class ArchivedDirectory:
     @cached_property
     def _names(self) -> dict[str, set[str]]:
         """The names in each directory."""
-        found: dict[str, set[str]] = {"": set()}
+        # Without a segment, an archive is a store that never had a message.
+        found: dict[str, set[str]] = {"": {archive_manifest.LOG}, archive_manifest.LOG: set()}
         for path in self._files:
             while path:
                 directory, _, name = path.rpartition("/")
-                names = found.setdefault(directory, set())
-                if name in names:
-                    break
-                names.add(name)
+                found.setdefault(directory, set()).add(name)
                 path = directory
         return found
 
