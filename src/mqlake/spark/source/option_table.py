@@ -27,8 +27,16 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`). Give "
-        "`nameServer` instead to read a running cluster (spark-live.md).",
+        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`); "
+        "several with commas between them, or a pattern such as `/data/*/store`. Give `nameServer` "
+        "instead to read a running cluster (spark-live.md).",
+    ),
+    Option(
+        "paths",
+        text,
+        None,
+        "both",
+        'The same as a list in JSON, as `load(["/data/a", "/data/b"])` gives it.',
     ),
     Option(
         "archive",
@@ -205,7 +213,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "What the column `brokerName` says; a store directory does not know. Unset: null.",
+        "What the column `brokerName` says of one store, which does not know. Unset: null. Of "
+        'several stores, see "Several stores".',
     ),
     Option(
         "accessPath",

@@ -117,6 +117,17 @@ def is_union(given: Mapping[str, str]) -> bool:
     return any(name.lower() == "table" for name in given)
 
 
+def location_of(given: Mapping[str, str]) -> Location:
+    """Return where the store of a query is; other options are not looked at.
+
+    Raises:
+        FormatError: a wrong value.
+    """
+    names = {name.lower() for name in ("path", "archive", *S3_SETTINGS)}
+    named = {name: text for name, text in given.items() if name.lower() in names}
+    return _location(parse_options(SOURCE_OPTIONS, named))
+
+
 def _location(values: Mapping[str, Any]) -> Location:
     settings = {name: values[name] for name in S3_SETTINGS if values[name] is not None}
     return Location(values["path"] or "", values["archive"], settings)

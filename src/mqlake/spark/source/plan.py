@@ -15,7 +15,7 @@ from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.shares import share_count
 from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
-from mqlake.spark.source.asked import check_asked
+from mqlake.spark.source.asked import missing
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.offsets import batch_ranges, subscription
 from mqlake.spark.source.options import ReadOptions
@@ -54,19 +54,27 @@ class Plan(msgspec.Struct, frozen=True):
         return f"{self.access.explain()}, {len(self.tasks)} tasks"
 
 
-def plan_batch(options: ReadOptions, pushed: Selection = (), task_bytes: int | None = None) -> Plan:
+def plan_batch(
+    options: ReadOptions,
+    pushed: Selection = (),
+    task_bytes: int | None = None,
+    *,
+    is_checked: bool = True,
+) -> Plan:
     """Plan a batch query.
 
     Args:
         pushed: conditions that Spark's filters make.
         task_bytes: how much of the log a task reads, about; None to plan for Spark.
+        is_checked: whether topics and queues that options name have to be there.
 
     Raises:
         StoreError: there is no store; or a topic is not there, or messages are lost, and that is
             not tolerated.
     """
     with open_store(options.location) as store:
-        check_asked(store, options)
+        for what in missing(store, options) if is_checked else ():
+            data_loss(options, f"{options.path}: {what}")
         selection = (*subscription(options), *batch_ranges(store, options), *pushed)
         boundaries = Boundaries(store, store.snapshot.end.offset)
         found = access.choose(store, boundaries, selection, options.access_path)

@@ -49,6 +49,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
         self._last_batch = 0.0
 
+    @property
+    def options(self) -> ReadOptions:
+        """The options of the query."""
+        return self._options
+
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return where a new query starts."""
         if self._options.starting_position is not None:
