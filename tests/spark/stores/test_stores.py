@@ -8,17 +8,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+import mqlake
 from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.archive.job import archive
 from mqlake.spark.data_source import RocketMQDataSource
 from mqlake.spark.reading.conditions import AnyText
 from mqlake.spark.source.columns import spark_schema
-from mqlake.spark.stores.batch import plan_stores
 from mqlake.spark.stores.places import are_many
+from mqlake.spark.stores.plan import plan_stores
 from mqlake.spark.stores.stores import find_stores
 from mqlake.spark.stores.stream import StoresStreamReader
 from mqlake.storage.object_target import LocalTarget
@@ -33,8 +35,13 @@ COLUMNS = "keys,topic,queueId,queueOffset,physicalOffset,brokerName"
 
 def rows_of(given_options: Given, pushed: Any = ()) -> list[Row]:
     stores = find_stores(given_options, streaming=False)
-    template = next(iter(stores.options.values()))
-    return [row for task in plan_stores(stores, pushed) for row in task_rows(task, template)]
+    options = list(stores.options.values())
+    return [
+        row
+        for plan in plan_stores(options, pushed)
+        for task in plan.tasks
+        for row in task_rows(task, options[0])
+    ]
 
 
 class StoresEngine(BaseEngine[Given, StoresStreamReader]):
@@ -272,3 +279,20 @@ def test_available_now_is_what_was_there(two: dict[str, GrowingStore], tmp_path:
 def test_the_schema_needs_no_store() -> None:
     source = RocketMQDataSource({"path": "/nowhere/*", "columns": "body,brokerName"})
     assert source.schema() == spark_schema(("body", "brokerName"))
+
+
+def test_without_spark(two: dict[str, GrowingStore], tmp_path: Path) -> None:
+    columns = ["keys", "brokerName", "topic"]
+    for path in ([one.path for one in two.values()], f"{tmp_path}/*/store"):
+        table = mqlake.open(path, columns=columns).to_arrow()
+        found = {
+            name: [row["keys"][0] for row in table.to_pylist() if row["brokerName"] == name]
+            for name in two
+        }
+        assert found == {name: one.keys for name, one in two.items()}
+    opened = mqlake.open([one.path for one in two.values()], columns=columns)
+    only = opened.dataset().to_table(filter=pc.field("brokerName") == "broker-b")
+    assert len(only) == len(two["broker-b"].keys)
+    assert len(opened.explain().splitlines()) == 2
+    with pytest.raises(StoreError, match="no store matches this pattern"):
+        mqlake.open(f"{tmp_path}/nothing-*")
