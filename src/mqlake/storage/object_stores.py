@@ -11,6 +11,7 @@ machine's role (docs/object-stores.md).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -83,15 +84,25 @@ def _s3(url: str, settings: Mapping[str, str]) -> tuple[Any, str]:
     if parts.query or "@" in parts.netloc:
         # What pyarrow lets a URL say: endpoint_override, region, keys.
         return FileSystem.from_uri(f"s3{url[len(parts.scheme) :]}")
+    endpoint = _endpoint(settings)
     filesystem = S3FileSystem(
         **_credentials(settings),
-        **_endpoint(settings),
-        region=settings.get("fs.s3a.endpoint.region"),
+        **endpoint,
+        region=settings.get("fs.s3a.endpoint.region") or _region(parts.netloc, endpoint),
         connect_timeout=_CONNECT_SECONDS,
         request_timeout=_REQUEST_SECONDS,
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
     )
     return filesystem, unquote(parts.netloc + parts.path).rstrip("/")
+
+
+def _region(bucket: str, endpoint: Mapping[str, Any]) -> str | None:
+    """Return the region of a bucket of AWS, which no request may miss; None to let pyarrow look."""
+    from pyarrow.fs import resolve_s3_region
+
+    if endpoint or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
+        return None
+    return resolve_s3_region(bucket)
 
 
 def _credentials(settings: Mapping[str, str]) -> dict[str, Any]:
@@ -111,7 +122,9 @@ def _credentials(settings: Mapping[str, str]) -> dict[str, Any]:
 
 def _endpoint(settings: Mapping[str, str]) -> dict[str, Any]:
     is_by_path = settings.get("fs.s3a.path.style.access", "true").lower() == "true"
-    endpoint = settings.get("fs.s3a.endpoint")
+    # pyarrow looks at these variables only if it makes a file system of a URL.
+    variables = (os.environ.get(name) for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"))
+    endpoint = settings.get("fs.s3a.endpoint") or next(filter(None, variables), None)
     if endpoint is None:
         return {}
     scheme, sign, host = endpoint.rpartition("://")
