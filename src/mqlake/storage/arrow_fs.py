@@ -68,18 +68,22 @@ class ArrowDirectory:
         return self.open_part(path, self._regular(path).size)
 
     def open_part(self, path: str, size: int, stored: int | None = None) -> RemoteFile:
-        """Open a file that is known to be there.
+        """Open a file whose size is known.
 
         Args:
             size: bytes of the file.
             stored: bytes of it that are stored, as `RemoteFile` takes it.
 
         Raises:
-            StoreError: it cannot be opened.
+            StoreError: it cannot be opened, or has another size.
         """
         name = self.describe(path)
         with one_line(name):
             source = self._filesystem.open_input_file(self._path(path))
+            there, expected = source.size(), size if stored is None else stored
+        if there != expected:
+            source.close()
+            raise StoreError(f"{name}: {there} bytes, and {expected} are expected")
 
         def ranges(offset: int, length: int) -> bytes:
             with one_line(name):

@@ -7,6 +7,7 @@ from functools import cached_property
 from mqlake.errors import FormatError, StoreError
 from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import ArchivedFile, Manifest
+from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.durable import TEMPORARY
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.storage.read_file import read_file
@@ -89,6 +90,8 @@ class ArchivedDirectory:
     def open(self, path: str) -> ReadableFile:
         """Open a file; the bytes of its object are read when they are looked at."""
         found = self._file(path)
+        if isinstance(self._place, ArrowDirectory):
+            return self._place.open_part(found.object, found.size, found.stored)
         opened = self._place.open(found.object)
         if opened.size != found.stored:
             opened.close()

@@ -24,6 +24,7 @@ from mqlake.formats.index_file import (
 from mqlake.storage.remote_file import Load, all_is_here
 
 _CHECKED_ENTRIES = 16
+_CHECKED_ELSEWHERE = 2
 _CHECKED_LINKS = 10_000
 _CHECKED_PLACES = 64
 """Where the right place is not among so many, the bytes were made so."""
@@ -105,7 +106,9 @@ def _agrees(view: memoryview, load: Load, slots: int, max_entries: int, index_co
     above = min(index_count, max_entries)
     if above <= 1:
         return False
-    numbers = {*range(1, min(above, _CHECKED_ENTRIES + 1)), above - 1}
+    # Of a file elsewhere, each entry costs a request.
+    most = _CHECKED_ENTRIES if load is all_is_here else _CHECKED_ELSEWHERE
+    numbers = {*range(1, min(above, most + 1)), above - 1}
     return all(_is_chained(view, load, slots, number, above) for number in sorted(numbers))
 
 
