@@ -43,8 +43,12 @@ class ArchivedStore(GrowingStore):
         archived = {path.name for path in (self.archive_path / "commitlog").glob("*")}
         segments = sorted((self.path / "commitlog").iterdir())
         for path in [path for path in segments if path.name in archived][:most]:
-            path.unlink()
-            self._removed.add(path)
+            self.remove(path)
+
+    def remove(self, segment: Path) -> None:
+        """Remove a segment for good."""
+        segment.unlink()
+        self._removed.add(segment)
 
 
 @pytest.mark.parametrize("name", NAMES)
