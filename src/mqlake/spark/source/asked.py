@@ -6,10 +6,21 @@ import re
 from collections.abc import Iterator
 
 from mqlake.formats.config import Topics
+from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import OpenStore
 from mqlake.store.config.config_files import read_config
 from mqlake.store.queues.queue_files import topic_names
+
+
+def check_asked(store: OpenStore, options: ReadOptions) -> None:
+    """Check that a store has what options name.
+
+    Raises:
+        StoreError: it lacks something, and losses are not tolerated.
+    """
+    for what in missing(store, options):
+        data_loss(options, f"{options.path}: {what}")
 
 
 def missing(store: OpenStore, options: ReadOptions) -> Iterator[str]:

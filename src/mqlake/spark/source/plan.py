@@ -15,7 +15,7 @@ from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.shares import share_count
 from mqlake.spark.source import access, stretches
 from mqlake.spark.source.access import Access
-from mqlake.spark.source.asked import missing
+from mqlake.spark.source.asked import check_asked
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.offsets import batch_ranges, subscription
 from mqlake.spark.source.options import ReadOptions
@@ -73,8 +73,8 @@ def plan_batch(
             not tolerated.
     """
     with open_store(options.location) as store:
-        for what in missing(store, options) if is_checked else ():
-            data_loss(options, f"{options.path}: {what}")
+        if is_checked:
+            check_asked(store, options)
         selection = (*subscription(options), *batch_ranges(store, options), *pushed)
         boundaries = Boundaries(store, store.snapshot.end.offset)
         found = access.choose(store, boundaries, selection, options.access_path)
