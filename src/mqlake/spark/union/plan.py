@@ -83,8 +83,9 @@ def _plan(
     files = lake.files(selection)
     tasks: list[UnionTask] = list(_shares(files, options, selection))
     for one in stores:
-        own = msgspec.structs.replace(options, path=one.store, broker_name=one.broker_name)
-        tail = Tail(one.store)
+        place = msgspec.structs.replace(options.location, path=one.store)
+        own = msgspec.structs.replace(options, location=place, broker_name=one.broker_name)
+        tail = Tail(place)
         tail.known = one.start
         with tail.look() as (store, end):
             _check_log(store, one, end)
