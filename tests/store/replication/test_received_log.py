@@ -197,6 +197,25 @@ def test_a_record_for_another_place_is_not_appended() -> None:
     assert slave.log.end == 0
 
 
+def test_a_record_leaves_room_for_the_blank_record_that_ends_a_file() -> None:
+    """A log that rolls by itself would have what follows at other offsets than the master."""
+    master = opened(size=2 * SIZE)
+    overhead = master.put(Message("Topic0", b"x")).size - 1
+    second = overhead + 1
+    for left in (record.FRAME_SIZE, record.FRAME_SIZE - 1, 1, 0):
+        master, slave = opened(size=2 * SIZE), opened("SLAVE")
+        master.put(Message("Topic0", b"x"))
+        master.put(Message("Topic0", bytes(SIZE - second - overhead - left)))
+        assert master.log.end == SIZE - left
+        if left == record.FRAME_SIZE:
+            slave.receive(stream(master.log))
+            assert slave.log.end == SIZE - left
+        else:
+            with pytest.raises(StoreError, match="does not fit"):
+                slave.receive(stream(master.log))
+            assert slave.received.expected == 0
+
+
 def test_a_damaged_body_is_copied_as_it_is_and_counted() -> None:
     master, slave = filled(8), opened("SLAVE")
     data = bytearray(stream(master.log))

@@ -74,7 +74,7 @@ class Comparison:
     ) -> None:
         self._copying, self._first, self._master = copying, first, master
         self._since, self._begin = since, begin
-        self._start = b""
+        self._start = bytearray()
         self.is_over = False
         self.request = self._request()
         self._next = self.request
@@ -174,6 +174,11 @@ class Comparison:
         """Return the log's first bytes once the size of its first record is known."""
         self._start += data
         size = first_record_size(self._start)
+        if size is None and len(self._start) > (most := self._copying.largest_record):
+            raise StoreError(
+                f"the first record of the master's log has more than {most} bytes: give this slave"
+                " the mappedFileSizeCommitLog of its master"
+            )
         if size is None:
             if len(self._start) > self._copying.largest_record:
                 raise StoreError("the master's log begins with no record: it has no end")
@@ -183,7 +188,7 @@ class Comparison:
         return _INT.pack(size) + self._start
 
 
-def first_record_size(data: bytes) -> int | None:
+def first_record_size(data: bytes | bytearray) -> int | None:
     """Return the size of a record from what follows its size; None if more of it is needed.
 
     Raises:
