@@ -174,11 +174,6 @@ class Comparison:
         """Return the log's first bytes once the size of its first record is known."""
         self._start += data
         size = first_record_size(self._start)
-        if size is None and len(self._start) > (most := self._copying.largest_record):
-            raise StoreError(
-                f"the first record of the master's log has more than {most} bytes: give this slave"
-                " the mappedFileSizeCommitLog of its master"
-            )
         if size is None:
             if len(self._start) > self._copying.largest_record:
                 raise StoreError("the master's log begins with no record: it has no end")

@@ -93,11 +93,6 @@ class LogCopying:
         return self._core.received.expected
 
     @property
-    def largest_record(self) -> int:
-        """Most bytes that one record may have."""
-        return self._core.log.largest_record
-
-    @property
     def recovered_from(self) -> int | None:
         """Physical offset from which on a power loss may have changed what recovery has kept.
 
