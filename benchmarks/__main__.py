@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import (
+    archive_lookup,
     arrow_table,
     celery,
     follow_memory,
@@ -52,6 +53,7 @@ MEASURES = {
     "spark_lookup": spark_source.measure_lookup,
     "arrow_table": arrow_table.measure,
     "union_read": union_read.measure,
+    "archive_lookup": archive_lookup.measure,
     **live_store.MEASURES,
     "broker_clients": stock_clients.measure,
     "broker_sends": pipelined.measure,
@@ -118,10 +120,12 @@ def main() -> int:
 
 def _skipped(names: Sequence[str]) -> set[str]:
     """Return what cannot be measured on this machine."""
-    if (names and "celery" not in names) or (lacks := celery.missing()) is None:
-        return set()
-    say(f"without the benchmark celery: {lacks}")
-    return {"celery"}
+    skipped: set[str] = set()
+    for name, missing in (("celery", celery.missing), ("archive_lookup", archive_lookup.missing)):
+        if (not names or name in names) and (lacks := missing()) is not None:
+            say(f"without the benchmark {name}: {lacks}")
+            skipped.add(name)
+    return skipped
 
 
 def _measure(bench: Bench, name: str) -> Section:

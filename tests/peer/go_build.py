@@ -15,8 +15,11 @@ class GoMissingError(Exception):
     """No Go program can be built here; the message is one line that says why."""
 
 
-def build(source: Path) -> Path:
+def build(source: Path, package: str = ".") -> Path:
     """Compile the module in `source`; return the program. Go itself knows what has changed.
+
+    Args:
+        package: of the program; one that the module requires, if it has none of its own.
 
     Raises:
         GoMissingError: no Go toolchain, or no proxy to fetch modules from.
@@ -29,7 +32,7 @@ def build(source: Path) -> Path:
     program = output / "peer"
     with (output / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(program), "."]
+        command = ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(program), package]
         done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

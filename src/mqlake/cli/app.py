@@ -17,6 +17,7 @@ import typer
 
 from mqlake.cli.commands import admin as admin_commands
 from mqlake.cli.commands import (
+    archive,
     broker,
     consume,
     convert,
@@ -78,6 +79,7 @@ COMMANDS: dict[str, ModuleType] = {
     "convert": convert,
     "follow": follow,
     "retention": retention,
+    "archive": archive,
 }
 
 KAFKA_COMMANDS: dict[str, ModuleType] = {

@@ -24,6 +24,28 @@ Store = Annotated[
         show_default=False,
     ),
 ]
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE",
+        help="RocketMQ store directory, the one that holds commitlog/; its URL, or an archive.",
+        show_default=False,
+    ),
+]
+Archive = Annotated[
+    str | None,
+    typer.Option(
+        "--archive", metavar="PLACE", help="Archive of the store; both are read as one log."
+    ),
+]
+ObjectStoreSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="How a URL is reached, such as fs.s3a.endpoint; may be given several times.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Write one JSON object to stdout and nothing else."),

@@ -12,6 +12,7 @@ from mqlake.dispatch.batch import Batch, Window
 from mqlake.dispatch.gap import Gap
 from mqlake.dispatch.kernel import Kernel, load
 from mqlake.dispatch.queue_table import QueueTable
+from mqlake.dispatch.record_view import record_view
 from mqlake.dispatch.verdict import MORE
 from mqlake.dispatch.window import DEFAULT_WINDOW, Buffers, WindowReader, borrowed
 from mqlake.formats import record
@@ -190,7 +191,7 @@ class SegmentScan:
     def _judge(self, position: int) -> tuple[Fault, record.Layout | None]:
         """Judge a record that crosses the window's end, without moving the window."""
         at, end = position - self._base, self._data_end - self._base
-        return record.check(self._file.view(), at, end, position)
+        return record.check(record_view(self._file, at, end), at, end, position)
 
     def _next_data(self, reader: WindowReader, position: int) -> int:
         """Return where reading has to go on: a hole is zeros, and holds no record."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from mqlake.dispatch.batch import Window
 from mqlake.dispatch.columns import KEY, RECORD
+from mqlake.dispatch.record_view import record_view
 from mqlake.formats import record
 from mqlake.formats.record import Fault
 from mqlake.storage.protocol import ReadableFile
@@ -92,7 +93,7 @@ class WindowReader:
         """
         if position == self._start:
             fault, layout = record.check(
-                self._file.view(),
+                record_view(self._file, position - self._base, self._data_end - self._base),
                 position - self._base,
                 self._data_end - self._base,
                 position,

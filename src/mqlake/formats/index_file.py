@@ -5,7 +5,7 @@ RocketMQ: `IndexFile`, `IndexHeader`, `IndexService`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple
 
@@ -142,20 +142,33 @@ def index_keys(topic: str, props: Mapping[str, str], dialect: Dialect) -> list[s
     return texts
 
 
+def _all_is_here(start: int, end: int) -> None:
+    pass
+
+
 def walk_chain(
-    buffer: bytes | memoryview, slots: int, max_entries: int, key_hash: int
+    buffer: bytes | memoryview,
+    slots: int,
+    max_entries: int,
+    key_hash: int,
+    load: Callable[[int, int], object] = _all_is_here,
 ) -> Iterator[IndexEntry]:
     """Yield the entries of a key hash, newest first.
 
     `buffer` is a whole file, or as much of it as there is. A link that leads outside of the file
     or not backwards ends the walk, so it is finite whatever the bytes are. The header's count is
     not asked: RocketMQ writes it to the file only now and then.
+
+    Args:
+        load: called with two positions before the bytes between them are looked at.
     """
     if key_hash < 0 or slots < 1 or slot_at(slots, key_hash) + SLOT_SIZE > len(buffer):
         return
     limit = min(max_entries, (len(buffer) - entry_at(slots, 0)) // ENTRY_SIZE)
+    load(slot_at(slots, key_hash), slot_at(slots, key_hash) + SLOT_SIZE)
     (number,) = SLOT.unpack_from(buffer, slot_at(slots, key_hash))
     while 0 < number < limit:
+        load(entry_at(slots, number), entry_at(slots, number) + ENTRY_SIZE)
         entry = IndexEntry(*ENTRY.unpack_from(buffer, entry_at(slots, number)))
         if entry.key_hash == key_hash:
             yield entry

@@ -5,6 +5,8 @@ And running clusters (docs/spark-live.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -14,11 +16,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mqlake.errors import FormatError
 from mqlake.spark.live.options import is_live, live_options
 from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.log import tell_ignored
 from mqlake.spark.source.columns import spark_schema
-from mqlake.spark.source.options import is_union, read_options
+from mqlake.spark.source.options import ReadOptions, is_union, read_options
+from mqlake.spark.stores.places import are_many, with_one_path
 
 
 @keeps_options_in_tables
@@ -35,8 +39,8 @@ class RocketMQDataSource(DataSource):
         if is_union(self.options):
             from mqlake.spark.union.batch import union_schema
 
-            return union_schema(self.options)
-        read = live_options if is_live(self.options) else read_options
+            return union_schema(_of_union(self.options))
+        read = live_options if is_live(self.options) else _shared_options
         return spark_schema(read(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -47,12 +51,17 @@ class RocketMQDataSource(DataSource):
             asked = live_options(self.options, streaming=False)
             tell_ignored(asked.ignored)
             return live.reader(asked, schema)
-        options = read_options(self.options, streaming=False)
+        options = _shared_options(self.options, streaming=False)
         tell_ignored(options.ignored)
         if options.table is not None:
             from mqlake.spark.union import batch as union
 
             return union.reader(options, schema)
+        if are_many(self.options):
+            from mqlake.spark.stores import batch as several
+            from mqlake.spark.stores.stores import find_stores
+
+            return several.reader(find_stores(self.options, streaming=False), options, schema)
         from mqlake.spark.source import batch
 
         return batch.reader(options, schema)
@@ -65,10 +74,14 @@ class RocketMQDataSource(DataSource):
             asked = live_options(self.options, streaming=True)
             tell_ignored(asked.ignored)
             return LiveStreamReader(asked, schema)
+        options = _shared_options(self.options, streaming=True)
+        tell_ignored(options.ignored)
+        if are_many(self.options):
+            from mqlake.spark.stores.stream import StoresStreamReader
+
+            return StoresStreamReader(self.options, options, schema)
         from mqlake.spark.source.stream import StreamReader
 
-        options = read_options(self.options, streaming=True)
-        tell_ignored(options.ignored)
         return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -94,3 +107,25 @@ class RocketMQDataSource(DataSource):
         from mqlake.spark.sink.writer import StreamWriter
 
         return StreamWriter(write_options(self.options), schema, overwrite=overwrite)
+
+
+def _of_union(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a query over a table and its log, with one path or none."""
+    if are_many(given):
+        raise FormatError(
+            "option table: path names several stores: leave path out to read the log of each store "
+            "that the table follows"
+        )
+    return with_one_path(given)
+
+
+def _shared_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
+    """Return the options that hold for each of the stores that options name."""
+    if is_union(given):
+        return read_options(_of_union(given), streaming=streaming)
+    if not are_many(given):
+        return read_options(with_one_path(given), streaming=streaming)
+    from mqlake.spark.stores.stores import check_many, without_queues
+
+    check_many(given)
+    return read_options(without_queues(given), streaming=streaming)

@@ -144,6 +144,20 @@ class LocalDirectory:
             raise StoreError(f"{full}: not a regular file")
         return LocalFile(full, descriptor, status.st_size)
 
+    def make_durable(self, path: str) -> None:
+        """Return once what anybody wrote to a file before the call is on the disk.
+
+        Raises:
+            DiskError: it is gone, or the disk failed.
+        """
+        full = self._path(path)
+        with _one_line(full):
+            descriptor = os.open(full, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
     def lock_holder(self, path: str) -> int | None:
         full = self._path(path)
         with _one_line(full):

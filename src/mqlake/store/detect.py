@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mqlake.formats import index_file
 from mqlake.formats.checkpoint import Checkpoint
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.index_file import IndexEntry, index_key
@@ -75,9 +74,9 @@ def _indexes_tags(log: CommitLog, file: IndexFile) -> bool | None:
     """Say whether tags are indexed, None where no record that tells was found."""
     newest, header = file.header.index_count - 1, file.header
     for number in range(newest - 1, max(0, newest - _LOOKED_AT), -1):
-        offset = _entry(file, number).physical_offset
+        offset = file.entry(number).physical_offset
         # The keys of the first and the last record may be parted between two files.
-        is_last = offset < _entry(file, number + 1).physical_offset
+        is_last = offset < file.entry(number + 1).physical_offset
         if is_last and header.begin_physical_offset < offset < header.end_physical_offset:
             record = log.record(offset)
             if record is not None and record.tags:
@@ -93,16 +92,12 @@ def _hashes_of_record(file: IndexFile, last: int) -> set[int] | None:
     Args:
         last: number of the last of them, behind which another record's follow.
     """
-    offset, hashes = _entry(file, last).physical_offset, set[int]()
+    offset, hashes = file.entry(last).physical_offset, set[int]()
     for number in range(last, 0, -1):
-        entry = _entry(file, number)
+        entry = file.entry(number)
         if entry == _LOST:
             return None
         if entry.physical_offset != offset:
             break
         hashes.add(entry.key_hash)
     return hashes
-
-
-def _entry(file: IndexFile, number: int) -> IndexEntry:
-    return index_file.decode_entry(file.view, file.sizes.slots, number)

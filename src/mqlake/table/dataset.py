@@ -60,8 +60,10 @@ class LogDataset(datasets.Dataset):
         return datasets.Scanner.from_batches(reader, columns=columns, filter=filter)
 
     def _pushed(self, expression: Any) -> Any:
-        with open_store(self._table.path) as store:
-            topics = topics_of(store)
+        topics: set[str] = set()
+        for location in self._table.locations:
+            with open_store(location) as store:
+                topics |= topics_of(store)
         return pruning.pushed(expression, pruning.columns_in(expression), topics)
 
     def count_rows(self, filter: Any = None, **settings: Any) -> int:  # noqa: A002

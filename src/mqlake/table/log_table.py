@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from mqlake.errors import FormatError
+from mqlake.errors import FormatError, StoreError
 from mqlake.jobs.local import cores
 from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.source.columns import check_columns
 from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.plan import Plan, plan_batch
+from mqlake.spark.stores.places import are_many, with_one_path
+from mqlake.spark.stores.plan import plan_stores
+from mqlake.spark.stores.stores import find_stores
+from mqlake.storage.shown_url import shown_url
 from mqlake.table.arrow_columns import arrow_schema
 from mqlake.table.batches import read_tasks
 from mqlake.table.given_options import option_texts
@@ -34,7 +39,7 @@ _TASK_BYTES = 16 << 20
 
 
 def open(  # noqa: A001 (users write mqlake.open)
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     columns: Sequence[str] | None = None,
     where: Iterable[Filter] = (),
@@ -44,7 +49,8 @@ def open(  # noqa: A001 (users write mqlake.open)
     """Open the commit log of a store directory as a table.
 
     Args:
-        path: the store directory, or its URL.
+        path: the store directory, its URL, or an archive; several as a list or a pattern, as one
+            table with a column `brokerName`.
         columns: names of columns in docs/spark-source.md; all if None.
         where: filters as (column, operator, value), which all have to hold. Operators: `=`, `!=`,
             `<`, `<=`, `>`, `>=`, `in`, `not in`. Times are aware datetimes or milliseconds.
@@ -56,10 +62,20 @@ def open(  # noqa: A001 (users write mqlake.open)
         FormatError: an option, column, operator or value that does not exist.
     """
     given = option_texts({"columns": columns, **options})
-    read = read_options({**given, "path": os.fspath(path)}, streaming=False)
-    if read.table is not None:
+    if isinstance(path, str | os.PathLike):
+        given["path"] = os.fspath(path)
+    else:
+        given["paths"] = msgspec.json.encode([os.fspath(one) for one in path]).decode()
+    stores = (
+        tuple(find_stores(given, streaming=False).options.values())
+        if are_many(given)
+        else (read_options(with_one_path(given), streaming=False),)
+    )
+    if not stores:
+        raise StoreError(f"{shown_url(str(path))}: no store matches this pattern")
+    if stores[0].table is not None:
         raise FormatError("option table: only Spark reads a lake table and the log as one")
-    return LogTable(read, parse_filters(where), threads or cores())
+    return LogTable(stores, parse_filters(where), threads or cores())
 
 
 class LogTable:
@@ -69,23 +85,28 @@ class LogTable:
     take the table itself wherever they take Arrow's PyCapsule stream.
     """
 
-    def __init__(self, options: ReadOptions, where: Where, threads: int) -> None:
-        self._options, self._where, self._threads = options, where, threads
+    def __init__(self, stores: tuple[ReadOptions, ...], where: Where, threads: int) -> None:
+        self._stores, self._where, self._threads = stores, where, threads
 
     @property
     def schema(self) -> Any:
         """The `pyarrow.Schema`."""
-        return arrow_schema(self._options.columns)
+        return arrow_schema(self.columns)
+
+    @property
+    def locations(self) -> list[Location]:
+        """Where the stores are, and how they are reached."""
+        return [store.location for store in self._stores]
 
     @property
     def path(self) -> str:
-        """The store directory, or its URL."""
-        return self._options.path
+        """The store directory, or its URL; several with commas between them."""
+        return ",".join(store.path for store in self._stores)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return self._options.columns
+        return self._stores[0].columns
 
     def select(self, *columns: str) -> LogTable:
         """Return the table with these columns only.
@@ -93,16 +114,17 @@ class LogTable:
         Raises:
             FormatError: a column that does not exist, or is named twice.
         """
-        chosen = msgspec.structs.replace(self._options, columns=check_columns(columns))
-        return LogTable(chosen, self._where, self._threads)
+        names = check_columns(columns)
+        chosen = (msgspec.structs.replace(store, columns=names) for store in self._stores)
+        return LogTable(tuple(chosen), self._where, self._threads)
 
     def explain(self) -> str:
-        """Plan a read; return in one line how much of the log it takes.
+        """Plan a read; return in one line a store how much of the log it takes.
 
         Raises:
             StoreError: as `reader`.
         """
-        return self._plan(self._where.pushed).explain()
+        return "\n".join(plan.explain() for plan in self._plans(self._where.pushed))
 
     def reader(self) -> Any:
         """Return a `pyarrow.RecordBatchReader` of the messages.
@@ -118,7 +140,7 @@ class LogTable:
         Args:
             where: in place of the table's own filters.
         """
-        tasks = self._plan(where.pushed).tasks
+        tasks = [task for plan in self._plans(where.pushed) for task in plan.tasks]
         needed = [*columns, *sorted(where.columns.difference(columns))]
         batches = read_tasks(tasks, arrow_schema(needed), where.expression, self._threads)
         schema = arrow_schema(columns)
@@ -126,8 +148,11 @@ class LogTable:
             batches = (batch.select(list(columns)) for batch in batches)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
-    def _plan(self, pushed: Selection) -> Plan:
-        return plan_batch(self._options, pushed, _TASK_BYTES)
+    def _plans(self, pushed: Selection) -> list[Plan]:
+        first, *others = self._stores
+        if others:
+            return plan_stores(self._stores, pushed, _TASK_BYTES)
+        return [plan_batch(first, pushed, _TASK_BYTES)]
 
     @property
     def filters(self) -> Where:

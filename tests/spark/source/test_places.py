@@ -9,7 +9,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from mqlake.errors import StoreError
 from mqlake.spark.reading.conditions import AnyText, HasKey
-from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.directory import Location, open_directory
 from mqlake.spark.source import place, read
 from mqlake.storage.arrow_fs import ArrowDirectory
 from mqlake.storage.local import LocalDirectory
@@ -24,11 +24,11 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> str:
     """Let a URL mean the golden store, through pyarrow's file systems."""
     files = SubTreeFileSystem(str(store("rmq5-clean").path), LocalFileSystem())
 
-    def open_remote(path: str) -> ArrowDirectory:
-        return ArrowDirectory(files, "", path)
+    def open_remote(location: Location) -> ArrowDirectory:
+        return ArrowDirectory(files, "", location.path)
 
-    monkeypatch.setattr(place, "open_directory", open_remote)
-    monkeypatch.setattr(read, "open_directory", open_remote)
+    monkeypatch.setattr(place, "open_location", open_remote)
+    monkeypatch.setattr(read, "open_location", open_remote)
     return "s3://bucket/store"
 
 

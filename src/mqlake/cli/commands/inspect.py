@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from mqlake.cli import options as shared
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.places import open_place
 
 EXAMPLES = (
     "mqlake inspect /data/rocketmq/store",
@@ -28,11 +29,16 @@ EXAMPLES = (
 )
 
 
-def inspect(store: shared.Store, json: shared.Json = False) -> int:
+def inspect(
+    store: shared.Place,
+    archive: shared.Archive = None,
+    override: shared.ObjectStoreSettings = None,
+    json: shared.Json = False,
+) -> int:
     """Show a store's topics, offsets, files and shutdown state."""
     from mqlake.store.reader import StoreReader
 
-    with StoreReader.open(store) as reader:
+    with StoreReader.open(open_place(store, archive, override)) as reader:
         report = reader.inspect()
     if json:
         write_json(report)

@@ -23,6 +23,7 @@ import typer
 
 from mqlake.cli import options as shared
 from mqlake.cli.output import draw, write_json
+from mqlake.cli.places import open_place
 from mqlake.cli.questions import DEFAULT_MAX, Options, choose
 
 EXAMPLES = (
@@ -30,13 +31,14 @@ EXAMPLES = (
     "mqlake query STORE --id 7F00000100002A9F0000000000000000",
     "mqlake query STORE --topic Orders --queue 0 --offset 100 --max 10",
     "mqlake query STORE --topic Orders --queue 0 --time 1795206616198",
+    "mqlake query s3://bucket/broker-a --topic Orders --key order-4711",
     "mqlake query STORE --topic Orders --begin 1795206616198 --end 1795206799234 --json",
 )
 NOTHING_MATCHED = 1
 
 
 def query(
-    store: shared.Store,
+    store: shared.Place,
     topic: Annotated[str | None, typer.Option(help="Topic; required except with --id.")] = None,
     key: Annotated[
         str | None, typer.Option(metavar="K", help="Messages with this key or unique key.")
@@ -88,6 +90,8 @@ def query(
             "--max", metavar="N", min=1, help=f"Maximum number of messages; default: {DEFAULT_MAX}."
         ),
     ] = None,
+    archive: shared.Archive = None,
+    override: shared.ObjectStoreSettings = None,
     dialect: shared.Dialect = None,
     json: shared.Json = False,
 ) -> int:
@@ -112,7 +116,8 @@ def query(
     from mqlake.formats.dialect import Dialect
     from mqlake.store.reader import StoreReader
 
-    with StoreReader.open(store, dialect=Dialect(dialect) if dialect else None) as reader:
+    directory = open_place(store, archive, override)
+    with StoreReader.open(directory, dialect=Dialect(dialect) if dialect else None) as reader:
         answer = question.ask(reader, asked)
     if json:
         from mqlake.formats.message_json import to_json

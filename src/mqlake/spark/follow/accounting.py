@@ -128,7 +128,7 @@ def _jobs(
     if begin is None or end is None:
         raise JobError(f"{query.checkpoint}: does not say which part of the log the table has")
     options = read_options_of(query)
-    with open_store(options.path) as store:
+    with open_store(options.location) as store:
         start = max(begin.physical_offset, store.log.min_offset)
         stretch = _Stretch(start, max(start, end.physical_offset))
         if start >= stretch.end:

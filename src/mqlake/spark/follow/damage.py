@@ -17,7 +17,7 @@ from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.letters import COLUMNS, DAMAGE, DELETED, without_record
 from mqlake.spark.follow.partition_writer import Shapes, write_all
-from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.directory import open_location
 from mqlake.spark.source.plan import Task
 from mqlake.spark.source.stretches import Piece
 from mqlake.storage.protocol import Directory
@@ -81,7 +81,7 @@ def _batches(found: Iterator[Found], at: int) -> Iterator[Any]:
 
 def damage_of(task: Task) -> Iterator[Found]:
     """Yield the stretches of a task without a good record, in chunks."""
-    directory = open_directory(task.store)
+    directory = open_location(task.location)
     for piece in task.pieces:
         yield from _of_piece(directory, piece)
 

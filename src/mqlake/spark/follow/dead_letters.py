@@ -130,7 +130,7 @@ class DeadLetters:
     def _plan(self, stretch: tuple[Position, Position]) -> tuple[list[Lost], list[DamageJob]]:
         first, last = (position.physical_offset for position in stretch)
         options = read_options_of(self._options)
-        with open_store(options.path) as store:
+        with open_store(options.location) as store:
             lost = [Lost(*stretch) for stretch in stretches.missing(store.log, [(first, last)])]
             begin = max(first, store.log.min_offset)
             if begin >= last:

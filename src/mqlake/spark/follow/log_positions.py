@@ -92,7 +92,7 @@ def begin_of(query: StoreQuery) -> dict[str, Any]:
     """
     given = {"startingOffsets": "earliest", **query.source, "path": str(query.store)}
     options = read_options(given, streaming=True)
-    with Tail(options.path).look() as (store, end):
+    with Tail(options.location).look() as (store, end):
         found = starting_position(store, end, options)
         first = found.physical_offset
         position = found.at(first, fingerprint(store.log, first), described(options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.directory import open_location
 from mqlake.store.reader import StoreReader
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def rows_of(table: StoreTable, path: str) -> Iterator[Row]:
     Raises:
         StoreError: there is no store.
     """
-    with StoreReader.open(open_directory(path)) as reader:
+    with StoreReader.open(open_location(path)) as reader:
         yield from table.rows(reader.inspect())
 
 

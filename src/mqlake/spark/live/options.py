@@ -68,12 +68,13 @@ def is_live(given: Mapping[str, str]) -> bool:
     """
     names = {name.lower(): name for name in given}
     servers = [names[each.lower()] for each in _names(NAME_SERVER) if each.lower() in names]
-    if servers and "path" in names:
+    place = next((names[each] for each in ("path", "paths") if each in names), None)
+    if servers and place:
         raise FormatError(
-            f"options path and {servers[0]} exclude each other: give a store directory, or the "
+            f"options {place} and {servers[0]} exclude each other: give a store directory, or the "
             "name servers of a running cluster"
         )
-    return bool(servers) or ("path" not in names and bool(os.environ.get(ENVIRONMENT)))
+    return bool(servers) or (place is None and bool(os.environ.get(ENVIRONMENT)))
 
 
 def live_options(given: Mapping[str, str], *, streaming: bool | None = None) -> LiveOptions:

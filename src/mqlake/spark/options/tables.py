@@ -21,7 +21,7 @@ METADATA = "mqlake.options"
 """The key in the metadata of a table's first column; the value is a JSON object."""
 
 _OF_OPTIONS_CLAUSE = "option."
-_PLACES = {"path", "table", "nameserver", "namesrvaddr", "rocketmq.namesrvaddr"}
+_PLACES = {"path", "paths", "table", "nameserver", "namesrvaddr", "rocketmq.namesrvaddr"}
 _SECRETS = ("secret", "password", "token", "credential")
 
 

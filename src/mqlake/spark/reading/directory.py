@@ -1,23 +1,41 @@
-"""Open what option `path` names: a directory of this machine, or the URL of one."""
+"""Open what options name: a directory of this machine, the URL of one, a store with its archive."""
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+import msgspec
 
-from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import Directory
+from mqlake.storage.shown_url import shown_url
+from mqlake.store.archive.opening import open_directory, open_place
+
+__all__ = ["Location", "open_directory", "open_location"]
 
 
-def open_directory(path: str) -> Directory:
-    """Return the directory; one of this machine is mapped, others are read through pyarrow.
+class Location(msgspec.Struct, frozen=True):
+    """Where a store is, and how it is reached.
+
+    Attributes:
+        path: a directory, its URL, or an archive.
+        archive: of the archive of the store at `path`, if it has one.
+        settings: of object stores, as `object_stores.filesystem_of` takes them.
+    """
+
+    path: str
+    archive: str | None = None
+    settings: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """What messages call the store: its path, without what may be a secret."""
+        return shown_url(self.path)
+
+
+def open_location(location: Location | str) -> Directory:
+    """Return the directory of a store.
 
     Raises:
-        StoreError: a URL that pyarrow cannot open.
+        StoreError: it cannot be opened.
     """
-    if path.startswith("file:"):
-        return LocalDirectory(unquote(urlsplit(path).path))
-    if "://" in path:
-        from mqlake.storage.arrow_fs import open_url
-
-        return open_url(path)
-    return LocalDirectory(path)
+    if isinstance(location, str):
+        location = Location(location)
+    return open_place(location.path, location.archive, location.settings)

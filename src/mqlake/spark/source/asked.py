@@ -1,8 +1,9 @@
-"""Check that a batch query has what it names."""
+"""Find out what of the things that a batch query names is not there."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from mqlake.formats.config import Topics
 from mqlake.spark.reading.losses import data_loss
@@ -13,12 +14,19 @@ from mqlake.store.queues.queue_files import topic_names
 
 
 def check_asked(store: OpenStore, options: ReadOptions) -> None:
-    """Check that topics and queues are there that options name, and that a pattern matches some.
-
-    A topic is there that has settings, queue files, or messages.
+    """Check that a store has what options name.
 
     Raises:
-        StoreError: they are not, and losses are not tolerated.
+        StoreError: it lacks something, and losses are not tolerated.
+    """
+    for what in missing(store, options):
+        data_loss(options, f"{options.path}: {what}")
+
+
+def missing(store: OpenStore, options: ReadOptions) -> Iterator[str]:
+    """Yield what options name and a store lacks: topics, queues, a topic that a pattern matches.
+
+    A topic is there that has settings, queue files, or messages.
     """
     named = [*(options.topics or ()), *(topic for topic, _ in options.queues or ())]
     pattern = options.topic_pattern
@@ -31,13 +39,13 @@ def check_asked(store: OpenStore, options: ReadOptions) -> None:
         topics |= {topic for topic, _ in store.snapshot.undispatched.bounds}
     for topic in dict.fromkeys(named):
         if topic not in topics:
-            data_loss(options, f"{options.path}: there is no topic {topic!r} in it")
+            yield f"there is no topic {topic!r} in it"
     for topic, queue_id in options.queues or ():
         is_there = queue_id < queues.get(topic, 0) or queue_id in store.snapshot.queue_ids(topic)
         if topic in topics and not is_there:
-            data_loss(options, f"{options.path}: topic {topic!r} has no queue {queue_id}")
+            yield f"topic {topic!r} has no queue {queue_id}"
     if pattern is not None and not any(re.fullmatch(pattern, topic) for topic in topics):
-        data_loss(options, f"{options.path}: no topic in it matches {pattern!r}")
+        yield f"no topic in it matches {pattern!r}"
 
 
 def _queue_counts(settings: Topics | None) -> dict[str, int]:

@@ -39,7 +39,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the tasks; one that reads nothing where there is nothing to read."""
         tasks = plan_batch(self._options, self._pushed).tasks
-        empty = Task(self._options.path, (), (), fail_on_data_loss=True, broker_name=None)
+        empty = Task(self._options.location, (), (), fail_on_data_loss=True, broker_name=None)
         return [TaskPartition(task) for task in tasks or [empty]]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

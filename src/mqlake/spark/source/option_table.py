@@ -19,6 +19,7 @@ from mqlake.spark.options.parsing import (
 from mqlake.spark.reading import queue_json
 from mqlake.spark.reading.limits import EARLIEST, LATEST, limit
 from mqlake.spark.source.position import parse_position
+from mqlake.storage.object_stores import S3_SETTINGS
 
 SOURCE_OPTIONS: tuple[Option, ...] = (
     Option(
@@ -26,8 +27,24 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`). Give "
-        "`nameServer` instead to read a running cluster (spark-live.md).",
+        "Required. The store directory, or the URL of one (`s3://…`, `hdfs://…`, `gs://…`); "
+        "several with commas between them, or a pattern such as `/data/*/store`. Give `nameServer` "
+        "instead to read a running cluster (spark-live.md).",
+    ),
+    Option(
+        "paths",
+        text,
+        None,
+        "both",
+        'The same as a list in JSON, as `load(["/data/a", "/data/b"])` gives it.',
+    ),
+    Option(
+        "archive",
+        text,
+        None,
+        "both",
+        "The archive of the store at `path`, a directory or URL: both are read as one log "
+        "(archive.md). Without it, `path` may be an archive itself.",
     ),
     Option(
         "table",
@@ -196,7 +213,8 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
         text,
         None,
         "both",
-        "What the column `brokerName` says; a store directory does not know. Unset: null.",
+        "What the column `brokerName` says of one store, which does not know. Unset: null. Of "
+        'several stores, see "Several stores".',
     ),
     Option(
         "accessPath",
@@ -216,4 +234,5 @@ SOURCE_OPTIONS: tuple[Option, ...] = (
     ),
     Option("pullBatchSize", whole(), None, "both", "For running clusters; means nothing here."),
     Option("pullTimeoutMs", whole(), None, "both", "For running clusters; means nothing here."),
+    *(Option(name, text, None, "both", meaning) for name, meaning in S3_SETTINGS.items()),
 )

@@ -9,6 +9,7 @@ import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.spark.options.parsing import parse_options
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.reading.limits import (
     EARLIEST,
     LATEST,
@@ -20,14 +21,15 @@ from mqlake.spark.reading.limits import (
 )
 from mqlake.spark.source.columns import chosen_columns
 from mqlake.spark.source.option_table import SOURCE_OPTIONS
+from mqlake.storage.object_stores import S3_SETTINGS
 from mqlake.store.log.scan import Queue
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
     """What a query reads; names as in `option_table`, None where nothing is asked for."""
 
-    path: str
-    """A store; "" for the stores that `table` follows."""
+    location: Location
+    """A store; its path is "" for the stores that `table` follows."""
     table: str | None
     catalog: str | None
     catalog_name: str
@@ -54,6 +56,11 @@ class ReadOptions(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...]
     """Options that were given and mean nothing in this kind of query."""
 
+    @property
+    def path(self) -> str:
+        """What messages call the store."""
+        return self.location.name
+
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
     """Read the options of a query; without `streaming`, what both kinds of query have in common.
@@ -73,7 +80,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
         )
     check_one_strategy(values)
     options = ReadOptions(
-        path=values["path"] or "",
+        location=_location(values),
         table=values["table"],
         catalog=values["catalog"],
         catalog_name=values["catalogName"],
@@ -108,6 +115,22 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> 
 def is_union(given: Mapping[str, str]) -> bool:
     """Return whether options name a lake table beside the log."""
     return any(name.lower() == "table" for name in given)
+
+
+def location_of(given: Mapping[str, str]) -> Location:
+    """Return where the store of a query is; other options are not looked at.
+
+    Raises:
+        FormatError: a wrong value.
+    """
+    names = {name.lower() for name in ("path", "archive", *S3_SETTINGS)}
+    named = {name: text for name, text in given.items() if name.lower() in names}
+    return _location(parse_options(SOURCE_OPTIONS, named))
+
+
+def _location(values: Mapping[str, Any]) -> Location:
+    settings = {name: values[name] for name in S3_SETTINGS if values[name] is not None}
+    return Location(values["path"] or "", values["archive"], settings)
 
 
 def _ignored(given: Mapping[str, str], *, streaming: bool) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from mqlake.errors import StoreError
-from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.directory import Location, open_location
 from mqlake.storage.protocol import Directory
+from mqlake.storage.shown_url import shown_url
 from mqlake.store.log import segments
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.snapshot import Snapshot, is_store
@@ -23,14 +24,15 @@ class OpenStore(NamedTuple):
 
 
 @contextmanager
-def open_store(path: str) -> Generator[OpenStore]:
+def open_store(location: Location | str) -> Generator[OpenStore]:
     """Open the store of a query, in the driver.
 
     Raises:
         StoreError: there is no store.
     """
-    directory = open_directory(path)
+    directory = open_location(location)
     if not is_store(directory):
+        path = shown_url(location if isinstance(location, str) else location.path)
         raise StoreError(
             f"{path}: no {segments.DIRECTORY}/ in it; path is the store directory itself, and all "
             "hosts of the cluster see it"

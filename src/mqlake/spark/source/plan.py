@@ -9,6 +9,7 @@ import msgspec
 
 from mqlake.jobs.splits.splits import SMALLEST
 from mqlake.spark.reading.conditions import Selection
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.shares import share_count
@@ -30,11 +31,16 @@ _MOST_TASKS = 4096
 class Task(msgspec.Struct, frozen=True):
     """What one task reads."""
 
-    store: str
+    location: Location
     pieces: Share
     selection: Selection
     fail_on_data_loss: bool
     broker_name: str | None
+
+    @property
+    def store(self) -> str:
+        """What messages call the store."""
+        return self.location.name
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -48,19 +54,27 @@ class Plan(msgspec.Struct, frozen=True):
         return f"{self.access.explain()}, {len(self.tasks)} tasks"
 
 
-def plan_batch(options: ReadOptions, pushed: Selection = (), task_bytes: int | None = None) -> Plan:
+def plan_batch(
+    options: ReadOptions,
+    pushed: Selection = (),
+    task_bytes: int | None = None,
+    *,
+    is_checked: bool = True,
+) -> Plan:
     """Plan a batch query.
 
     Args:
         pushed: conditions that Spark's filters make.
         task_bytes: how much of the log a task reads, about; None to plan for Spark.
+        is_checked: whether topics and queues that options name have to be there.
 
     Raises:
         StoreError: there is no store; or a topic is not there, or messages are lost, and that is
             not tolerated.
     """
-    with open_store(options.path) as store:
-        check_asked(store, options)
+    with open_store(options.location) as store:
+        if is_checked:
+            check_asked(store, options)
         selection = (*subscription(options), *batch_ranges(store, options), *pushed)
         boundaries = Boundaries(store, store.snapshot.end.offset)
         found = access.choose(store, boundaries, selection, options.access_path)
@@ -84,7 +98,7 @@ def plan_tasks(
     shares = _shares(store, boundaries, options, selection, found, task_bytes)
     return [
         Task(
-            options.path,
+            options.location,
             tuple(stretches.in_segments(store.log, share)),
             selection,
             options.fail_on_data_loss,

@@ -15,7 +15,7 @@ from mqlake.dispatch.window import DEFAULT_WINDOW
 from mqlake.errors import StoreError
 from mqlake.formats.record import FAULT_REASONS
 from mqlake.kernels.first_use import tell_first_use
-from mqlake.spark.reading.directory import open_directory
+from mqlake.spark.reading.directory import open_location
 from mqlake.spark.reading.hang_up import expect_hang_up
 from mqlake.spark.reading.joining import put_together
 from mqlake.spark.reading.log import logger
@@ -47,7 +47,7 @@ def read(task: Task, schema: Any) -> Iterator[Any]:
     losses = _Losses(task)
     row_filter = RowFilter(task.selection)
     want = _want(task, schema)
-    directory = open_directory(task.store)
+    directory = open_location(task.location)
     made = (
         to_batch(chosen, schema, task.broker_name)
         for piece in task.pieces

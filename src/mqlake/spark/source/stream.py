@@ -43,11 +43,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         columns_of(schema)
         self._options, self._schema = options, schema
-        self._tail = Tail(options.path)
+        self._tail = Tail(options.location)
         self._subscription = described(options)
         self._is_subscription_checked = False
         self._target: int | None = None
         self._last_batch = 0.0
+
+    @property
+    def options(self) -> ReadOptions:
+        """The options of the query."""
+        return self._options
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return where a new query starts."""
@@ -86,8 +91,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_log(store, position)
             if self._target is not None:
                 end = max(position.physical_offset, min(end, self._target))
-            if not isinstance(limit, ReadAllAvailable):
-                end = self._admitted(store, position, end)
+            if isinstance(limit, ReadMaxRows):
+                end = self._admitted(store, position, end, limit.max_rows)
             if end == position.physical_offset:
                 return start
             self._last_batch = SystemClock().monotonic()
@@ -117,7 +122,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "again; start a new query, with a new checkpoint, to read it from its beginning",
             )
 
-    def _admitted(self, store: OpenStore, position: Position, end: int) -> int:
+    def _admitted(self, store: OpenStore, position: Position, end: int, most: int) -> int:
         """Return where the options end the next micro-batch."""
         from mqlake.spark.source import counting
         from mqlake.spark.source.row_filter import RowFilter
@@ -126,11 +131,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start >= end:
             return end
         row_filter = RowFilter(self._selection(position))
-        least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
+        least = self._options.min_offsets_per_trigger
         waits = self._target is None and not self._has_waited()
         if least and waits and counting.count(store.log, (start, end), row_filter, least) < least:
             return position.physical_offset
-        if most is None:
+        if most >= MOST:
             return end
         return next(counting.cuts(store.log, (start, end), row_filter, most), end)
 

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mqlake.formats.record import Fault
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.source.place import OpenStore, open_store
 from mqlake.store.log.end import find_end
 
@@ -15,15 +16,15 @@ _NOTHING_YET = (Fault.UNWRITTEN, Fault.SHORT, Fault.BLANK)
 class Tail:
     """The end of a store's log, looked for from where it was last seen."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, location: Location | str) -> None:
+        self._location = location
         self.known: int | None = None
         """Physical offset of the end at the last look."""
 
     @contextmanager
     def look(self) -> Generator[tuple[OpenStore, int]]:
         """Open the store as it is now; give it, and where its log ends."""
-        with open_store(self._path) as store:
+        with open_store(self._location) as store:
             self.known = self._end(store)
             yield store, self.known
 

@@ -14,6 +14,7 @@ from mqlake.formats.damage import Damage
 from mqlake.formats.index_file import IndexEntry, IndexHeader
 from mqlake.formats.java_string import index_key_hash
 from mqlake.storage.protocol import Directory
+from mqlake.storage.remote_file import Load, all_is_here, lasting_view
 from mqlake.store.index.index_sizes import Sizes, find_sizes
 
 DIRECTORY = "index"
@@ -36,6 +37,8 @@ class IndexFile(NamedTuple):
     sizes: Sizes
     view: memoryview
     covered_end: int
+    load: Load = all_is_here
+    """Called before bytes of `view` are looked at."""
 
     @property
     def path(self) -> str:
@@ -45,8 +48,14 @@ class IndexFile(NamedTuple):
         """Yield the entries of an indexed text (`topic#key`), newest first; only hashes agree."""
         sizes = self.sizes
         return index_file.walk_chain(
-            self.view, sizes.slots, sizes.max_entries, index_key_hash(text)
+            self.view, sizes.slots, sizes.max_entries, index_key_hash(text), self.load
         )
+
+    def entry(self, number: int) -> IndexEntry:
+        """Return an entry by its number."""
+        at = index_file.entry_at(self.sizes.slots, number)
+        self.load(at, at + index_file.ENTRY_SIZE)
+        return index_file.decode_entry(self.view, self.sizes.slots, number)
 
     def is_vouched_for(self, indexed_until: int) -> bool:
         """Say whether it is full, and was on the disk when its checkpoint was written.
@@ -65,7 +74,9 @@ class IndexFile(NamedTuple):
         start = index_file.entry_at(self.sizes.slots, 1)
         end = index_file.entry_at(self.sizes.slots, self.header.index_count)
         for base in range(start, end, _CHUNK):
-            chunk = bytes(self.view[base : min(base + _CHUNK + len(_HOLE), end)])
+            last = min(base + _CHUNK + len(_HOLE), end)
+            self.load(base, last)
+            chunk = bytes(self.view[base:last])
             if (at := chunk.find(_HOLE)) >= 0:
                 return base + at
         return None
@@ -138,20 +149,19 @@ def open_index_file(directory: Directory, name: str) -> IndexFile | Damage | Non
             f"{DIRECTORY}/{ascii(name)[1:-1]}", 0, 0, "no name that RocketMQ gives a file"
         )
     try:
-        file = directory.open(path)
-        view = file.view()
-        file.close()
+        view, load = lasting_view(directory.open(path))
+        load(0, index_file.HEADER_SIZE)
         header = index_file.decode_header(view)
     except (StoreError, FormatError) as error:
         return Damage(path, 0, 0, str(error))
-    sizes = find_sizes(view, header)
+    sizes = find_sizes(view, header, load)
     if sizes is None:
         return Damage(path, 0, len(view), "the file's size fits no number of slots and entries")
     if reason := _impossible(header, sizes):
         return Damage(path, 0, index_file.HEADER_SIZE, reason)
     if header.index_count <= 1:
         return None
-    return IndexFile(name, header, sizes, view, header.end_physical_offset)
+    return IndexFile(name, header, sizes, view, header.end_physical_offset, load)
 
 
 def _impossible(header: IndexHeader, sizes: Sizes) -> str | None:

@@ -21,8 +21,10 @@ from mqlake.formats.index_file import (
     SLOT_SIZE,
     IndexHeader,
 )
+from mqlake.storage.remote_file import Load, all_is_here
 
 _CHECKED_ENTRIES = 16
+_CHECKED_ELSEWHERE = 2
 _CHECKED_LINKS = 10_000
 _CHECKED_PLACES = 64
 """Where the right place is not among so many, the bytes were made so."""
@@ -41,14 +43,18 @@ class Sizes(NamedTuple):
     is_proven: bool
 
 
-def find_sizes(view: memoryview, header: IndexHeader) -> Sizes | None:
-    """Return the sizes of an index file, None where no pair fits."""
+def find_sizes(view: memoryview, header: IndexHeader, load: Load = all_is_here) -> Sizes | None:
+    """Return the sizes of an index file, None where no pair fits.
+
+    Args:
+        load: called before bytes of the view are looked at.
+    """
     usual = list(_usual(len(view)))
     if header.index_count <= 1:
         return usual[0] if usual else None
-    for slots in chain((sizes.slots for sizes in usual), _candidates(view, header)):
+    for slots in chain((sizes.slots for sizes in usual), _candidates(view, header, load)):
         max_entries = _max_entries(len(view), slots)
-        if max_entries and _agrees(view, slots, max_entries, header.index_count):
+        if max_entries and _agrees(view, load, slots, max_entries, header.index_count):
             return Sizes(slots, max_entries, is_proven=True)
     return usual[0] if usual else None
 
@@ -67,8 +73,9 @@ def _max_entries(size: int, slots: int) -> int | None:
     )
 
 
-def _candidates(view: memoryview, header: IndexHeader) -> Iterator[int]:
+def _candidates(view: memoryview, header: IndexHeader, load: Load) -> Iterator[int]:
     """Yield numbers of slots that put the last entry, or the first, where its offset is found."""
+    load(0, len(view))
     last = header.index_count - 1
     anchors = (
         (header.end_physical_offset.to_bytes(8, "big", signed=True), last),
@@ -94,24 +101,30 @@ def _places_from_end(view: memoryview, pattern: bytes) -> Iterator[int]:
             at = chunk.rfind(pattern, 0, at + len(pattern) - 1)
 
 
-def _agrees(view: memoryview, slots: int, max_entries: int, index_count: int) -> bool:
+def _agrees(view: memoryview, load: Load, slots: int, max_entries: int, index_count: int) -> bool:
     """Say whether the first entries, and the last, hang on the chains of their hashes' slots."""
     above = min(index_count, max_entries)
     if above <= 1:
         return False
-    numbers = {*range(1, min(above, _CHECKED_ENTRIES + 1)), above - 1}
-    return all(_is_chained(view, slots, number, above) for number in sorted(numbers))
+    # Of a file elsewhere, each entry costs a request.
+    most = _CHECKED_ENTRIES if load is all_is_here else _CHECKED_ELSEWHERE
+    numbers = {*range(1, min(above, most + 1)), above - 1}
+    return all(_is_chained(view, load, slots, number, above) for number in sorted(numbers))
 
 
-def _is_chained(view: memoryview, slots: int, number: int, above: int) -> bool:
+def _is_chained(view: memoryview, load: Load, slots: int, number: int, above: int) -> bool:
+    load(index_file.entry_at(slots, number), index_file.entry_at(slots, number + 1))
     key_hash = ENTRY.unpack_from(view, index_file.entry_at(slots, number))[0]
     if key_hash < 0:
         return False
-    (link,) = SLOT.unpack_from(view, index_file.slot_at(slots, key_hash))
+    slot = index_file.slot_at(slots, key_hash)
+    load(slot, slot + SLOT_SIZE)
+    (link,) = SLOT.unpack_from(view, slot)
     for _ in range(_CHECKED_LINKS):
         if not number <= link < above:
             return False
         if link == number:
             return True
+        load(index_file.entry_at(slots, link), index_file.entry_at(slots, link + 1))
         above, link = link, ENTRY.unpack_from(view, index_file.entry_at(slots, link))[3]
     return True

@@ -11,9 +11,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from mqlake.dispatch.answers import SEARCH_ALLOWANCE, SEARCH_ALLOWANCE_RATE
+from mqlake.dispatch.record_view import record_view
 from mqlake.formats import record
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import Fault, Layout
+from mqlake.storage.protocol import ReadableFile
+from mqlake.storage.remote_file import view_of
 from mqlake.store.log.segments import CommitLog, Segment, SegmentPosition
 
 if TYPE_CHECKING:
@@ -169,18 +172,18 @@ def search(
     if file is None:
         return end
     allowance = allowance or _Allowance()
-    view = file.view()
     at, stop = start - segment.base, end - segment.base
     last = at
     # A record's size may be part of the hole before its magic number.
     for data, hole in file.data_ranges(at, stop + record.FRAME_SIZE):
         first = max(at, data - record.FRAME_SIZE)
-        for found in _magics(view, first + record.MAGIC_AT, min(hole, len(view))):
+        for found in _magics(file, first + record.MAGIC_AT, min(hole, file.size)):
             position = found - record.MAGIC_AT
             if position >= stop:
                 return end
             allowance.left += SEARCH_ALLOWANCE_RATE * (position - last)
             last, offset = position, segment.base + position
+            view = record_view(file, position, file.size)
             fault, layout = record.check(view, position, len(view), offset, crc=False)
             if fault or layout is None or layout.body_length > allowance.left:
                 continue
@@ -190,10 +193,11 @@ def search(
     return end
 
 
-def _magics(view: memoryview, start: int, end: int) -> Iterator[int]:
+def _magics(file: ReadableFile, start: int, end: int) -> Iterator[int]:
     """Yield the positions of what may be a magic number."""
     for base in range(start, end, _SEARCH_CHUNK):
-        chunk = bytes(view[base : min(base + _SEARCH_CHUNK + len(_MAGIC_START) - 1, end)])
+        last = min(base + _SEARCH_CHUNK + len(_MAGIC_START) - 1, end)
+        chunk = bytes(view_of(file, base, last)[base:last])
         at = chunk.find(_MAGIC_START)
         while at >= 0:
             yield base + at

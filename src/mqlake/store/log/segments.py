@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from mqlake.dispatch.record_view import record_view
 from mqlake.errors import DiskError, FormatError, StoreError
 from mqlake.formats import record
 from mqlake.formats.damage import Damage
@@ -142,7 +143,8 @@ class CommitLog:
         file = segment and self.file(segment)
         if not segment or not file:
             return None
-        return SegmentPosition(segment, file.view(), offset - segment.base)
+        at = offset - segment.base
+        return SegmentPosition(segment, record_view(file, at, segment.end - segment.base), at)
 
     def check(self, offset: int, *, crc: bool = True) -> tuple[Fault, Layout | None]:
         """Judge the record at a physical offset; SHORT where there is no such byte."""

@@ -17,6 +17,7 @@ from mqlake.formats.consume_queue import ENTRY_SIZE, QueueEntry
 from mqlake.formats.damage import Damage
 from mqlake.formats.file_name import check_topic_name, parse_segment_name
 from mqlake.storage.protocol import Directory, ReadableFile
+from mqlake.storage.remote_file import Load, all_is_here, lasting_view
 from mqlake.store.log.file_end import end_of_data
 from mqlake.store.queues.queue_kind import SIMPLE, QueueKind
 
@@ -87,7 +88,7 @@ class QueueFiles:
     ) -> None:
         self._directory = directory
         self._path = f"{DIRECTORY}/{check_topic_name(topic)}/{queue_id}"
-        self._views: OrderedDict[str, memoryview] = OrderedDict()
+        self._views: OrderedDict[str, tuple[memoryview, Load]] = OrderedDict()
         self.files = list(_queue_files(directory, self._path))
         self._firsts = [file.first for file in self.files]
         self.first = self.files[0].first if self.files else 0
@@ -122,9 +123,10 @@ class QueueFiles:
         if number < 0 or queue_offset >= self.files[number].end:
             return None
         file = self.files[number]
-        view, at = self._view(file), (queue_offset - file.first) * ENTRY_SIZE
+        (view, load), at = self._view(file), (queue_offset - file.first) * ENTRY_SIZE
         if at + ENTRY_SIZE > len(view):
             return None
+        load(at, at + ENTRY_SIZE)
         return QueueEntry(*consume_queue.ENTRY.unpack_from(view, at))
 
     def written_from(self, queue_offset: int) -> Iterator[tuple[int, QueueEntry]]:
@@ -179,15 +181,13 @@ class QueueFiles:
                 reason = f"{missing} entries are missing before this file"
                 yield Damage(f"{self._path}/{following.name}", 0, 0, reason)
 
-    def _view(self, file: QueueFile) -> memoryview:
+    def _view(self, file: QueueFile) -> tuple[memoryview, Load]:
         view = self._views.get(file.name)
         if view is None:
             opened = self._open(file)
             if opened is None:
-                return memoryview(b"")
-            view = opened.view()
-            opened.close()
-            self._views[file.name] = view
+                return memoryview(b""), all_is_here
+            view = self._views[file.name] = lasting_view(opened)
             if len(self._views) > _MOST_MAPPED:
                 self._views.popitem(last=False)
         return view

@@ -1,0 +1,98 @@
+"""Copy a store's closed segments and derived files to another place, such as an object store.
+
+A segment is closed when the log continues in the next one. Each is synced, copied and then named
+by the archive's `manifest.json`, with its size, its SHA-256, its physical offsets, and the store
+times of its records. A run copies what the archive lacks; one that was killed is resumed by the
+next. Brokers may write the store meanwhile, and may remove expired files.
+
+`query`, `inspect`, the Spark source and `mqlake.open` read an archive as a store, alone or together
+with the live directory (docs/archive.md).
+
+JSON: `store`, `archive`, `minOffset`, `maxOffset` (physical offsets), `segments`, `records`,
+`damagedBytes`, `minStoreTimestamp`, `maxStoreTimestamp`, `files` (derived files and settings),
+`bytesStored`; of this run `newSegments`, `newFiles`, `bytesCopied`; `missing`, the stretches of
+the log that were removed before they were archived, each with `start` and `end`; with `--verify`
+also `objects`, `bytesRead` and `damage` (objects with `file`, `offset`, `bytes`, `reason`);
+`seconds`.
+
+Exit code 1 where `--verify` found damage.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import typer
+
+from mqlake.cli import options as shared
+from mqlake.cli.options import UsageError, settings_given
+from mqlake.cli.output import draw, timed, write_json
+
+EXAMPLES = (
+    "mqlake archive /data/rocketmq/store --to s3://bucket/broker-a",
+    "mqlake archive STORE --to s3a://bucket/broker-a --set fs.s3a.endpoint=http://127.0.0.1:9000",
+    "mqlake archive STORE --to /mnt/backup/broker-a --verify",
+)
+DAMAGE_FOUND = 1
+
+
+def archive(
+    store: shared.Store,
+    to: Annotated[
+        str, typer.Option(metavar="PLACE", help="Directory or URL of the store's archive.")
+    ],
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Read every object of the archive back, and compare its checksum."
+        ),
+    ] = False,
+    override: shared.ObjectStoreSettings = None,
+    progress: shared.Progress = None,
+    json: shared.Json = False,
+) -> int:
+    """Copy a store's closed segments and derived files to another place."""
+    _check_is_elsewhere(store, to)
+
+    from mqlake.cli.progress import progress as shown
+    from mqlake.cli.progress import tell_compilation
+    from mqlake.jobs.archive.check import check
+    from mqlake.jobs.archive.job import archive as run
+    from mqlake.jobs.local import LocalEngine
+    from mqlake.storage.object_stores import check_settings
+    from mqlake.storage.object_target import open_target
+
+    settings = check_settings(settings_given(override))
+    tell_compilation()
+    start = time.perf_counter()
+    with shown(progress) as report_progress:
+        target = open_target(to, settings)
+        report = run(store, target, report_progress)
+        engine = LocalEngine(progress=report_progress)
+        checked = check(target.directory, engine) if verify else None
+    seconds = time.perf_counter() - start
+    if json:
+        found = timed(report, seconds)
+        if checked is not None:
+            found |= {
+                "objects": checked.objects,
+                "bytesRead": checked.bytes_read,
+                "damage": checked.damage,
+            }
+        write_json(found)
+    else:
+        from mqlake.cli.views.archive import view
+
+        draw(view(report, checked, seconds))
+    return DAMAGE_FOUND if checked and checked.damage else 0
+
+
+def _check_is_elsewhere(store: Path, to: str) -> None:
+    if "://" in to and not to.startswith("file:"):
+        return
+    target = Path(unquote(urlsplit(to).path) if to.startswith("file:") else to).resolve()
+    if target == store.resolve() or store.resolve() in target.parents:
+        raise UsageError(f"--to {to}: an archive must not be inside of its store")

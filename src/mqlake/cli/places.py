@@ -1,0 +1,24 @@
+"""Open the store that an argument names: a directory, a URL, an archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqlake.cli.options import settings_given
+
+if TYPE_CHECKING:
+    from mqlake.storage.protocol import Directory
+
+
+def open_place(place: str, archive: str | None, override: list[str] | None) -> Directory:
+    """Return the directory of a store, and of its archive if one is given.
+
+    Raises:
+        UsageError: a setting that is no NAME=VALUE.
+        FormatError: a setting that does not exist.
+        StoreError: it cannot be opened.
+    """
+    from mqlake.storage.object_stores import check_settings
+    from mqlake.store.archive import opening
+
+    return opening.open_place(place, archive, check_settings(settings_given(override)))

@@ -1,0 +1,152 @@
+"""The manifest of an archive (docs/archive.md): which files it has, and under which names.
+
+`manifest.json` is written after the objects that it names, so an archive always is what its
+manifest says, whatever else lies beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+
+from mqlake.errors import FormatError
+from mqlake.formats.file_name import parse_segment_name
+
+NAME = "manifest.json"
+KIND = "mqlake archive"
+VERSION = 1
+
+LOG = "commitlog"
+_LARGEST = 1 << 40
+"""Bytes of a file, at most. Java's segments have less than 2 GiB."""
+
+_LONGEST_PATH = 1024
+_DEEPEST = 8
+"""Parts of a path, at most. Those of a store have four; `changing/N/` comes before some objects."""
+
+HEAD_BYTES = 4096
+"""Bytes of a segment's start that tell one log from another."""
+
+
+class ArchivedFile(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A file of the store, and the object that has its bytes.
+
+    Attributes:
+        path: in the store.
+        object: in the archive.
+        size: bytes of the file.
+        stored: bytes of the object; the rest of the file is zeros.
+        sha256: of the object, in hex.
+        is_final: the file changes no more.
+    """
+
+    path: str
+    object: str
+    size: int
+    stored: int
+    sha256: str
+    is_final: bool = True
+
+
+class ArchivedSegment(ArchivedFile, frozen=True, rename="camel", kw_only=True):
+    """A segment of the commit log.
+
+    Attributes:
+        start, end: physical offsets of its first byte, and behind its last.
+        records: good records.
+        damaged: bytes that are no good record.
+        min_store_timestamp, max_store_timestamp: of its records (ms); 0 without records.
+        head_crc32: of its first `HEAD_BYTES` bytes.
+    """
+
+    start: int
+    end: int
+    records: int
+    damaged: int
+    min_store_timestamp: int
+    max_store_timestamp: int
+    head_crc32: int
+
+
+class Manifest(msgspec.Struct, frozen=True, rename="camel"):
+    """What an archive has.
+
+    Attributes:
+        generation: how often the manifest was written.
+        written: when, in ms since 1970.
+        segments: of the commit log, ascending; gaps between them were deleted before they came.
+        files: derived files and settings, by path.
+        superseded: objects of the manifest before, which readers of it may still look at.
+    """
+
+    kind: str = KIND
+    version: int = VERSION
+    generation: int = 0
+    written: int = 0
+    segments: tuple[ArchivedSegment, ...] = ()
+    files: tuple[ArchivedFile, ...] = ()
+    superseded: tuple[str, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """Physical offset behind the last segment; 0 without one."""
+        return self.segments[-1].end if self.segments else 0
+
+    @property
+    def all_files(self) -> tuple[ArchivedFile, ...]:
+        """The segments and the other files."""
+        return (*self.segments, *self.files)
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Return the manifest as JSON, for people too."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+
+
+def decode(data: bytes) -> Manifest:
+    """Return the manifest that JSON is.
+
+    Raises:
+        FormatError: it is none, or contradicts itself.
+    """
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise FormatError(f"no manifest of an archive: {error}") from None
+    if manifest.kind != KIND:
+        raise FormatError("no manifest of an archive")
+    if manifest.version != VERSION:
+        raise FormatError(
+            f"this archive has format {manifest.version}, and this version of mqlake reads "
+            f"{VERSION}: use a newer one"
+        )
+    if fault := next(_faults(manifest), None):
+        raise FormatError(f"the manifest contradicts itself: {fault}")
+    return manifest
+
+
+def _is_path(path: str) -> bool:
+    if len(path) > _LONGEST_PATH or path.count("/") >= _DEEPEST:
+        return False
+    return all(name not in ("", ".", "..") and "\0" not in name for name in path.split("/"))
+
+
+def _faults(manifest: Manifest) -> Iterator[str]:
+    paths = [file.path for file in manifest.all_files]
+    if len(set(paths)) < len(paths):
+        yield "a path is there twice"
+    for file in manifest.all_files:
+        if not (_is_path(file.path) and _is_path(file.object)):
+            yield f"{file.path[:300]!r}, object {file.object[:300]!r}: no path in an archive"
+        if not 0 <= file.stored <= file.size <= _LARGEST:
+            yield f"{file.path}: {file.stored} of {file.size} bytes"
+    for segment in manifest.segments:
+        directory, _, name = segment.path.rpartition("/")
+        is_named = directory == LOG and parse_segment_name(name) == segment.start
+        if not is_named or segment.start + segment.size != segment.end:
+            yield f"{segment.path} is not the segment from {segment.start} to {segment.end}"
+    for segment, following in pairwise(manifest.segments):
+        if following.start < segment.end:
+            yield f"{following.path} begins before the segment before it ends"

@@ -1,0 +1,203 @@
+"""Archive a store: what is new since the last time is copied, then the manifest names it.
+
+Each segment is in the manifest as soon as it is copied. A run that was killed therefore is resumed
+by the next one, and readers see a whole archive at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from mqlake.errors import JobError, StoreError
+from mqlake.formats import archive_manifest
+from mqlake.formats.archive_manifest import ArchivedFile, ArchivedSegment, Manifest
+from mqlake.jobs.archive.copying import copy_file, copy_segment
+from mqlake.jobs.archive.derived import derived_files
+from mqlake.jobs.source import Source, open_source
+from mqlake.storage.clock import SystemClock
+from mqlake.storage.object_target import Target
+from mqlake.store.archive.archived import read_manifest
+from mqlake.store.archive.joined import check_same_log
+from mqlake.store.log.segments import Segment
+
+Progress = Callable[[str, int, int], None]
+
+
+class Missing(msgspec.Struct, frozen=True, rename="camel"):
+    """A stretch of the log that was deleted before it was archived; physical offsets."""
+
+    start: int
+    end: int
+
+
+class ArchiveReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What an archive has after a run, and what the run copied."""
+
+    store: str
+    archive: str
+    min_offset: int
+    max_offset: int
+    segments: int
+    records: int
+    damaged_bytes: int
+    min_store_timestamp: int
+    max_store_timestamp: int
+    files: int
+    bytes_stored: int
+    new_segments: int
+    new_files: int
+    bytes_copied: int
+    missing: list[Missing]
+
+
+def archive(store: Path, target: Target, progress: Progress | None = None) -> ArchiveReport:
+    """Copy the closed segments of a store that its archive lacks, and its derived files.
+
+    Args:
+        progress: called with (title, files done, files in all).
+
+    Raises:
+        JobError: there is no commit log, or another run writes the archive.
+        StoreError: the archive is that of another store, or something cannot be read or written.
+    """
+    with open_source(store) as source:
+        run = _Run(source, target, progress or _nothing)
+        run.copy_segments()
+        run.copy_derived()
+        return run.report()
+
+
+class _Run:
+    def __init__(self, source: Source, target: Target, progress: Progress) -> None:
+        self._source, self._target, self._progress = source, target, progress
+        self._name = target.directory.describe()
+        self.before = read_manifest(target.directory) or Manifest()
+        self.manifest = self.before
+        check_same_log(source.directory, self.before, self._name)
+        self._check_order()
+
+    def _check_order(self) -> None:
+        """Check that the log does not end before the archive does."""
+        log, end = self._source.log, self.before.end
+        if log.segments and log.limit < end:
+            raise StoreError(
+                f"{self._name}: this archive goes up to physical offset {end}, and the log of "
+                f"{self._source.path} ends at {log.limit}: it is the archive of another store"
+            )
+
+    def copy_segments(self) -> None:
+        """Copy the closed segments that are not archived; a gone one is left out."""
+        title, closed = "archive segments", self._closed()
+        self._progress(title, 0, len(closed))
+        for done, segment in enumerate(closed, start=1):
+            directory = self._source.directory
+            try:
+                copied = copy_segment(directory, segment, self._target)
+            except StoreError:
+                if directory.exists(segment.path):
+                    raise
+                continue  # retention was faster
+            segments = (*self.manifest.segments, copied)
+            self._publish(self.manifest.files, self.manifest.superseded, segments)
+            self._progress(title, done, len(closed))
+
+    def _closed(self) -> list[Segment]:
+        log_end = self._source.snapshot.end.offset
+        return [
+            segment
+            for segment in self._source.log.segments
+            if segment.base >= self.before.end and segment.end <= log_end
+        ]
+
+    def copy_derived(self) -> None:
+        """Copy the derived files, up to where the archive's log ends now."""
+        directory = self._source.directory
+        known = {file.path: file for file in self.manifest.files}
+        found = list(derived_files(directory, self.manifest.end)) if self.manifest.segments else []
+        title, generation = "archive queues and index", self.manifest.generation + 1
+        for done, (path, length, is_final) in enumerate(found, start=1):
+            self._progress(title, done, len(found))
+            before = known.get(path)
+            if before is not None and before.is_final:
+                continue
+            try:
+                file = directory.open(path)
+            except StoreError:
+                continue  # removed since it was listed
+            try:
+                known[path] = copy_file(
+                    file, path, length, self._target, before, generation, is_final=is_final
+                )
+            finally:
+                file.close()
+        self._replace(tuple(known[path] for path in sorted(known)))
+
+    def _replace(self, files: tuple[ArchivedFile, ...]) -> None:
+        """Publish new derived files; remove what the manifest before the last one named."""
+        if files == self.manifest.files and self.manifest.generation:
+            return
+        current = {file.object for file in files}
+        replaced = {file.object for file in self.manifest.files} - current
+        gone = set(self.manifest.superseded) - current - replaced
+        self._publish(files, tuple(sorted(replaced)), self.manifest.segments)
+        for name in sorted(gone):
+            self._target.remove(name)
+
+    def _publish(
+        self,
+        files: tuple[ArchivedFile, ...],
+        superseded: tuple[str, ...],
+        segments: tuple[ArchivedSegment, ...],
+    ) -> None:
+        there = read_manifest(self._target.directory) or Manifest()
+        if there.generation != self.manifest.generation:
+            raise JobError(f"{self._name}: another run writes this archive; let one of them end")
+        self.manifest = Manifest(
+            generation=self.manifest.generation + 1,
+            written=SystemClock().milliseconds(),
+            segments=segments,
+            files=files,
+            superseded=superseded,
+        )
+        data = archive_manifest.encode(self.manifest)
+        self._target.put(archive_manifest.NAME, len(data), [data])
+
+    def report(self) -> ArchiveReport:
+        """Return what the archive has, and what was copied."""
+        manifest, segments = self.manifest, self.manifest.segments
+        old = {file.object for file in self.before.all_files}
+        new = [file for file in manifest.all_files if file.object not in old]
+        with_records = [segment for segment in segments if segment.records]
+        return ArchiveReport(
+            store=self._source.path,
+            archive=self._name,
+            min_offset=segments[0].start if segments else 0,
+            max_offset=manifest.end,
+            segments=len(segments),
+            records=sum(segment.records for segment in segments),
+            damaged_bytes=sum(segment.damaged for segment in segments),
+            min_store_timestamp=min((one.min_store_timestamp for one in with_records), default=0),
+            max_store_timestamp=max((one.max_store_timestamp for one in with_records), default=0),
+            files=len(manifest.files),
+            bytes_stored=sum(file.stored for file in manifest.all_files),
+            new_segments=sum(isinstance(file, ArchivedSegment) for file in new),
+            new_files=sum(not isinstance(file, ArchivedSegment) for file in new),
+            bytes_copied=sum(file.stored for file in new),
+            missing=_missing(segments),
+        )
+
+
+def _missing(segments: tuple[ArchivedSegment, ...]) -> list[Missing]:
+    return [
+        Missing(before.end, after.start)
+        for before, after in pairwise(segments)
+        if before.end < after.start
+    ]
+
+
+def _nothing(title: str, done: int, total: int) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""The source "rocketmq" over several store directories as one table."""

@@ -1,0 +1,42 @@
+"""Where a streaming query over several stores is: the position in each, by its broker.
+
+    {"stores": {"broker-a": {"physicalOffset": 4096, "fingerprint": 2774861}, "broker-b": {…}}}
+
+Each is the position of a query over that store alone (`source.position`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mqlake.errors import StoreError
+
+Positions = dict[str, dict[str, Any]]
+"""What the reader of each store keeps, by broker."""
+
+
+class _Written(msgspec.Struct, forbid_unknown_fields=True):
+    stores: Positions
+
+
+def read_positions(written: dict[str, Any]) -> Positions:
+    """Return the positions of a checkpoint.
+
+    Raises:
+        StoreError: it is not one over several stores.
+    """
+    try:
+        return msgspec.convert(written, _Written).stores
+    except msgspec.ValidationError:
+        raise StoreError(
+            "the checkpoint is not one over several stores: start a query over other paths with "
+            "a new checkpoint"
+        ) from None
+
+
+def write_positions(positions: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what Spark keeps."""
+    return {"stores": dict(sorted(positions.items()))}

@@ -1,0 +1,217 @@
+"""The stores of a query by the names of their brokers, each with options of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mqlake.errors import FormatError, StoreError
+from mqlake.spark.reading import queue_json
+from mqlake.spark.reading.directory import Location, open_location
+from mqlake.spark.reading.queue_json import BrokerNumbers, BrokerQueue
+from mqlake.spark.source.options import ReadOptions, location_of, read_options
+from mqlake.spark.source.place import open_store
+from mqlake.spark.stores.places import find_places, with_one_path
+from mqlake.storage.read_file import read_file
+from mqlake.storage.shown_url import shown_url
+from mqlake.store.config.properties_file import PATH as SETTINGS
+from mqlake.store.settings import parse_properties
+
+_NUMBERS: dict[str, Callable[[str], BrokerNumbers]] = {
+    "startingOffsets": queue_json.of_brokers_offsets,
+    "startingOffsetsByTimestamp": queue_json.of_brokers_timestamps,
+    "endingOffsets": queue_json.of_brokers_offsets,
+    "endingOffsetsByTimestamp": queue_json.of_brokers_timestamps,
+}
+_OF_ONE_STORE = ("archive", "brokerName", "startingPosition", "minOffsetsPerTrigger")
+_MOST_SETTINGS = 1 << 20
+_HEAD = 256
+
+
+class Stores(NamedTuple):
+    """Options by the name of the store's broker, in order; and whether later ones may be found."""
+
+    options: dict[str, ReadOptions]
+    has_pattern: bool
+
+
+def check_many(given: Mapping[str, str]) -> None:
+    """Refuse options that mean something for one store only.
+
+    Raises:
+        FormatError: there is one.
+    """
+    names = {name.lower(): name for name in given}
+    for option in _OF_ONE_STORE:
+        if option.lower() in names:
+            raise FormatError(f"option {option} is for one store, and path names several")
+
+
+def without_queues(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that do not depend on the store: offsets by queue are left out."""
+    return {
+        name: text
+        for name, text in with_one_path(given).items()
+        if not text.strip().startswith("{")
+    }
+
+
+def find_stores(given: Mapping[str, str], *, streaming: bool) -> Stores:
+    """Return the stores that options name.
+
+    Raises:
+        FormatError: wrong options; two stores with the same name; or options name a broker that
+            has no store.
+        StoreError: a store cannot be opened; two are the same one.
+    """
+    check_many(given)
+    places = find_places(given)
+    by_name: dict[str, str] = {}
+    for path in places.paths:
+        name = broker_name({**with_one_path(given), "path": path})
+        if name in by_name:
+            first, second = shown_url(by_name[name]), shown_url(path)
+            raise FormatError(
+                f"{first} and {second} are both of broker {name}: name the directories by "
+                "their brokers, or set brokerName in config/broker.properties of each store"
+            )
+        by_name[name] = path
+    _check_known(given, by_name, has_pattern=places.has_pattern)
+    options = {
+        name: read_options(_of_store(given, name, path, len(by_name)), streaming=streaming)
+        for name, path in sorted(by_name.items())
+        if _is_assigned(given, name)
+    }
+    return Stores(options, places.has_pattern)
+
+
+def broker_name(given: Mapping[str, str]) -> str:
+    """Return the name of a store's broker.
+
+    By `brokerName` of its own settings, else its directory's name; of a directory named `store`,
+    the name of the one above.
+    """
+    location = location_of(given)
+    settings = read_file(open_location(location), SETTINGS, _MOST_SETTINGS)
+    text = settings.decode("utf-8", "replace") if settings else ""
+    if named := parse_properties(text).get("brokerName", "").strip():
+        return named
+    parts = [part for part in location.name.split("/") if part]
+    if len(parts) > 1 and parts[-1] == "store":
+        del parts[-1]
+    return parts[-1] if parts else location.name
+
+
+def check_distinct(stores: Iterable[ReadOptions]) -> None:
+    """Check that no store is there twice, such as by a link or as a copy.
+
+    Raises:
+        StoreError: two logs begin alike.
+    """
+    listed = list(stores)
+    seen: dict[tuple[int, bytes], Location] = {}
+    # Of a store and its copy, the one that lacks more of the log begins within the other.
+    starts = {_log_start(options) for options in listed}
+    for options in listed:
+        with open_store(options.location) as store:
+            for segment in store.log.segments:
+                if segment.base not in starts:
+                    continue
+                file = store.log.file(segment)
+                head = file.read(0, _HEAD).rstrip(b"\0") if file else b""
+                if not head:
+                    continue  # allocated, and not written yet, as in any new store
+                other = seen.setdefault((segment.base, head), options.location)
+                if other != options.location:
+                    raise StoreError(
+                        f"{other.name} and {options.path} are the same store, or copies of it: "
+                        "name one"
+                    )
+
+
+def _log_start(options: ReadOptions) -> int:
+    with open_store(options.location) as store:
+        return store.log.min_offset
+
+
+def _is_assigned(given: Mapping[str, str], name: str) -> bool:
+    text = _value(given, "assign")
+    return text is None or bool(_of_broker(_parsed("assign", text), name))
+
+
+def _of_store(given: Mapping[str, str], name: str, path: str, count: int) -> dict[str, str]:
+    """Return the options of one store: those about queues without what is another broker's."""
+    own = {**with_one_path(given), "path": path, "brokerName": name}
+    names = {option.lower(): option for option in own}
+    if (text := _value(given, "assign")) is not None:
+        queues = _of_broker(_parsed("assign", text), name)
+        own[names["assign"]] = _json(queue_json.by_topic((topic, q) for topic, q in queues))
+    for option in _NUMBERS:
+        text = _value(given, option)
+        if text is None or not text.strip().startswith("{"):
+            continue
+        numbers: BrokerNumbers = _parsed(option, text)
+        _check_unambiguous(option, numbers, count)
+        found = _of_broker(numbers, name)
+        if found:
+            tree: dict[str, dict[str, int]] = {}
+            for (topic, queue_id), broker in found.items():
+                tree.setdefault(topic, {})[str(queue_id)] = numbers[topic, broker, queue_id]
+            own[names[option.lower()]] = _json(tree)
+            continue
+        del own[names[option.lower()]]
+        if option.startswith("starting"):
+            own.setdefault("startingOffsets", "earliest")
+    return own
+
+
+def _check_unambiguous(option: str, numbers: BrokerNumbers, count: int) -> None:
+    if count < 2 or option.endswith("Timestamp"):
+        return
+    for (topic, broker, queue_id), offset in numbers.items():
+        if not broker and offset >= 0:
+            raise FormatError(
+                f"option {option}: {topic}-{queue_id} may be in several stores: write "
+                f'{{"{topic}": {{"broker": {{"{queue_id}": {offset}}}}}}}'
+            )
+
+
+def _check_known(given: Mapping[str, str], names: Iterable[str], *, has_pattern: bool) -> None:
+    if has_pattern:
+        return  # the store may come later
+    known = {"", *names}
+    for option in ("assign", *_NUMBERS):
+        text = _value(given, option)
+        if text is None or not text.strip().startswith("{"):
+            continue
+        for _, broker, _ in _parsed(option, text):
+            if broker not in known:
+                raise FormatError(
+                    f"option {option}: there is no store of broker {broker!r}; there are "
+                    f"{', '.join(sorted(known - {''}))}"
+                )
+
+
+def _parsed(option: str, text: str) -> Any:
+    parse: Callable[[str], Any] = _NUMBERS.get(option, queue_json.of_brokers_queues)
+    try:
+        return parse(text.strip())
+    except ValueError as error:
+        raise FormatError(f"option {option}: {text[:200]!r} is not {error}") from None
+
+
+def _of_broker(queues: Iterable[BrokerQueue], name: str) -> dict[tuple[str, int], str]:
+    """Return the queues of a broker, and which name says so; the broker's own comes first."""
+    found = {(topic, queue_id): broker for topic, broker, queue_id in queues if not broker}
+    found |= {(topic, queue_id): broker for topic, broker, queue_id in queues if broker == name}
+    return found
+
+
+def _value(given: Mapping[str, str], option: str) -> str | None:
+    return next((text for name, text in given.items() if name.lower() == option.lower()), None)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,53 @@
+"""HDFS: through a client in Python if one is installed, else through Hadoop's own library."""
+
+# pyright: basic
+# Reason: pyarrow and the clients carry no types.
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from mqlake.errors import StoreError
+from mqlake.storage.shown_url import shown_url
+
+_INSTALL = (
+    "install one that needs no Java (pip install 'mqlake[hdfs]'), or Hadoop itself, with "
+    "HADOOP_HOME, JAVA_HOME and CLASSPATH=$(hadoop classpath --glob) set"
+)
+
+
+def hdfs(url: str) -> tuple[Any, str]:
+    """Return the file system of `hdfs://host:port/path`, and the path in it.
+
+    Raises:
+        StoreError: no client is installed.
+        OSError: a client cannot reach the cluster.
+    """
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    parts, shown = urlsplit(url), shown_url(url)
+    if not parts.netloc:
+        raise StoreError(f"{shown}: no name node in it: write {parts.scheme}://host:port/path")
+    try:
+        from hdfs_native.fsspec import HdfsFileSystem  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return _library(url)
+    try:
+        client = HdfsFileSystem(host=parts.hostname, port=parts.port)
+    except Exception as error:
+        reason = " ".join(str(error).replace(url, shown).split())
+        raise StoreError(f"{shown}: {reason}") from error
+    return PyFileSystem(FSSpecHandler(client)), unquote(parts.path).rstrip("/") or "/"
+
+
+def _library(url: str) -> tuple[Any, str]:
+    from pyarrow.fs import FileSystem
+
+    try:
+        return FileSystem.from_uri(url)
+    except OSError as error:
+        reason = " ".join(str(error).split()).partition(" dlopen")[0]
+        raise StoreError(
+            f"{shown_url(url)}: no client of HDFS is installed: {_INSTALL} ({reason})"
+        ) from error

@@ -1,0 +1,114 @@
+"""A live store directory and its archive as one directory: what one lacks, the other has."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from mqlake.errors import StoreError
+from mqlake.formats import archive_manifest
+from mqlake.formats.archive_manifest import Manifest
+from mqlake.formats.file_name import parse_segment_name
+from mqlake.storage.protocol import Directory, ReadableFile
+from mqlake.store.archive.archived import ArchivedDirectory
+
+
+class JoinedDirectory:
+    """The files of a live directory, and those of its archive that the live one has no more.
+
+    Retention may remove a file of the live directory at any moment; then it is the archive's. So
+    the live directory is listed first, and the manifest read after it: a segment that is archived
+    before it is removed is in one of both.
+    """
+
+    def __init__(self, live: Directory, archived: ArchivedDirectory) -> None:
+        self._live, self._archived = live, archived
+
+    def describe(self, path: str = "") -> str:
+        return self._live.describe(path)
+
+    def names(self, path: str) -> list[str]:
+        names = self._live.names(path)
+        if path == archive_manifest.LOG:
+            self._archived.refresh()
+        return sorted({*names, *self._archived.names(path)})
+
+    def is_directory(self, path: str) -> bool:
+        return self._live.is_directory(path) or self._archived.is_directory(path)
+
+    def exists(self, path: str) -> bool:
+        return self._live.exists(path) or self._archived.exists(path)
+
+    def size(self, path: str) -> int:
+        try:
+            return self._live.size(path)
+        except StoreError:
+            if not self._has(path):
+                raise
+            return self._archived.size(path)
+
+    def open(self, path: str) -> ReadableFile:
+        try:
+            return self._live.open(path)
+        except StoreError:
+            if not self._has(path):
+                raise
+            return self._archived.open(path)
+
+    def lock_holder(self, path: str) -> int | None:
+        return self._live.lock_holder(path)
+
+    def _has(self, path: str) -> bool:
+        """Say whether the archive has a file, perhaps only since the manifest was read."""
+        if not self._archived.exists(path):
+            self._archived.refresh()
+        return self._archived.exists(path)
+
+
+def check_same_log(live: Directory, manifest: Manifest, archive: str) -> None:
+    """Check that a live log goes on where its archive ends, and that both begin segments alike.
+
+    A segment is archived once the log continues after it, and retention keeps the last one. So a
+    live log that ends before the archive, or that is not there at all, is not the one archived.
+
+    Args:
+        archive: what messages call the archive.
+
+    Raises:
+        StoreError: the archive is that of another log, or there is no live log.
+    """
+    here = set(live.names(archive_manifest.LOG))
+    _check_end(live, here, manifest, archive)
+    for segment in manifest.segments:
+        if segment.path.rpartition("/")[2] not in here:
+            continue
+        try:
+            file = live.open(segment.path)
+        except StoreError:
+            continue  # removed since it was listed
+        length = min(archive_manifest.HEAD_BYTES, segment.size)
+        head = file.read(0, length)
+        file.close()
+        if len(head) == length and crc32(head) != segment.head_crc32:
+            raise StoreError(
+                f"{archive}: {live.describe(segment.path)} does not begin as the segment in this "
+                "archive does: it is the archive of another store, or this one was created anew; "
+                "give each store an archive of its own"
+            )
+
+
+def _check_end(live: Directory, here: set[str], manifest: Manifest, archive: str) -> None:
+    if not manifest.segments:
+        return
+    bases = [base for name in here if (base := parse_segment_name(name)) is not None]
+    log = live.describe(archive_manifest.LOG)
+    if not bases:
+        raise StoreError(
+            f"{log}: no segment in it, and {archive} goes up to physical offset {manifest.end}: "
+            "give the directory of the live store; if that is lost, read the archive alone"
+        )
+    if max(bases) < manifest.segments[-1].start:
+        raise StoreError(
+            f"{archive}: this archive goes up to physical offset {manifest.end}, and the last "
+            f"segment in {log} begins at {max(bases)}: it is the archive of another store, or this "
+            "one was created anew; give each store an archive of its own"
+        )

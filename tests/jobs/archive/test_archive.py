@@ -1,0 +1,311 @@
+"""An archive has the closed segments and what is derived from them, whenever a run is killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqlake.errors import JobError, StoreError
+from mqlake.jobs.archive.check import CheckReport, check
+from mqlake.jobs.archive.job import ArchiveReport, archive
+from mqlake.jobs.local import LocalEngine
+from mqlake.storage.local import LocalDirectory
+from mqlake.storage.object_target import LocalTarget
+from mqlake.storage.protocol import Directory
+from mqlake.store.archive.archived import ArchivedDirectory, read_manifest
+from mqlake.store.archive.opening import open_place
+from mqlake.store.reader import StoreReader
+from mqlake.store.results import QueueRange
+from tests.golden import NAMES, store
+from tests.spark.source.growing import GrowingStore
+
+
+class KilledError(Exception):
+    """The run has been killed."""
+
+
+class KillingTarget(LocalTarget):
+    """A target whose process is killed in the middle of one of its operations."""
+
+    def __init__(self, root: Path, left: int) -> None:
+        super().__init__(root)
+        self._left = left
+
+    def put(self, path: str, size: int, chunks: Iterable[bytes]) -> None:
+        self._step()
+        if not self._left:
+            with (Path(self.directory.describe()) / "half.tmp").open("wb") as half:
+                half.write(b"".join(chunks)[: size // 2])
+            raise KilledError
+        super().put(path, size, chunks)
+
+    def remove(self, path: str) -> None:
+        self._step()
+        super().remove(path)
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise KilledError
+
+
+def archived(path: Path, to: Path) -> ArchiveReport:
+    return archive(path, LocalTarget(to))
+
+
+def checked(to: Path) -> CheckReport:
+    report = check(LocalDirectory(to), LocalEngine(1))
+    assert report.damage == []
+    return report
+
+
+def files_of(directory: Directory, path: str = "") -> dict[str, bytes]:
+    """Return the bytes of all files below a path."""
+    found: dict[str, bytes] = {}
+    for name in directory.names(path):
+        below = f"{path}/{name}" if path else name
+        if directory.is_directory(below):
+            found |= files_of(directory, below)
+        else:
+            file = directory.open(below)
+            found[below] = bytes(file.view())
+            file.close()
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_archive_has_the_closed_part_of_a_store(name: str, tmp_path: Path) -> None:
+    path, to = store(name).path, tmp_path / "archive"
+    report = archived(path, to)
+    assert checked(to).objects == report.segments + report.files
+    assert report.segments == max(0, len(list((path / "commitlog").iterdir())) - _open(path))
+
+    original = LocalDirectory(path)
+    for file, data in files_of(ArchivedDirectory(LocalDirectory(to))).items():
+        opened = original.open(file)
+        whole = bytes(opened.view())
+        opened.close()
+        if file.startswith("consumequeue/"):
+            # Entries of what is not archived are left out.
+            entries = data.rstrip(b"\0")
+            assert whole.startswith(entries)
+            assert len(data) == len(whole)
+        else:
+            assert data == whole
+
+    again = archived(path, to)
+    assert (again.new_segments, again.new_files, again.bytes_copied) == (0, 0, 0)
+
+
+def _open(path: Path) -> int:
+    """Return how many segments of a store are not closed."""
+    with StoreReader.open(path) as reader:
+        end = reader.max_offset
+    return sum(
+        int(segment.name) + segment.stat().st_size > end
+        for segment in (path / "commitlog").iterdir()
+    )
+
+
+def queues_of(reader: StoreReader) -> dict[str, list[QueueRange]]:
+    return {
+        topic: [reader.queue(topic, queue_id) for queue_id in reader.queues(topic)]
+        for topic in reader.topics()
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_archive_and_live_directory_are_one_store(name: str, tmp_path: Path) -> None:
+    golden = store(name)
+    path, to = golden.copy(tmp_path / "store"), tmp_path / "archive"
+    report = archived(path, to)
+    with StoreReader.open(path) as reader:
+        before = reader.inspect()
+        topics = {
+            topic: [reader.queue(topic, q) for q in reader.queues(topic)]
+            for topic in reader.topics()
+        }
+    # Retention removes what is archived.
+    for segment in sorted((path / "commitlog").iterdir()):
+        if int(segment.name) < report.max_offset:
+            segment.unlink()
+    with StoreReader.open(open_place(str(path), str(to))) as reader:
+        after = reader.inspect()
+        assert {
+            topic: [reader.queue(topic, q) for q in reader.queues(topic)]
+            for topic in reader.topics()
+        } == topics
+    assert after == before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_runs_that_are_killed_are_resumed(seed: int, tmp_path: Path) -> None:
+    growing = GrowingStore(tmp_path / "store", seed)
+    to, left = tmp_path / "archive", seed
+    for _ in range(6):
+        growing.grow(25)
+        while True:
+            try:
+                archive(growing.path, KillingTarget(to, left))
+                break
+            except KilledError:
+                if read_manifest(LocalDirectory(to)):
+                    checked(to)
+                left += 3
+        left %= 7
+    report = archived(growing.path, to)
+    checked(to)
+    for segment in sorted((growing.path / "commitlog").iterdir()):
+        if int(segment.name) < report.max_offset:
+            segment.unlink()
+    with StoreReader.open(open_place(str(growing.path), str(to))) as reader:
+        found = [
+            record.keys[0]
+            for topic in reader.topics()
+            for queue_id in reader.queues(topic)
+            for record in reader.get(topic, queue_id, 0, max=1000).records
+        ]
+    assert sorted(found) == sorted(growing.keys)
+
+
+def test_objects_that_change_stay_for_readers_of_the_manifest_before(tmp_path: Path) -> None:
+    growing = GrowingStore(tmp_path / "store")
+    growing.grow(60)
+    to = tmp_path / "archive"
+    archived(growing.path, to)
+    old = ArchivedDirectory(LocalDirectory(to))
+    before = files_of(old)
+    growing.grow(60)
+    archived(growing.path, to)
+    assert files_of(old) == before
+    growing.grow(60)
+    archived(growing.path, to)
+    objects = {path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file()} - {
+        "manifest.json"
+    }
+    manifest = read_manifest(LocalDirectory(to))
+    assert manifest is not None
+    assert objects == {file.object for file in manifest.all_files} | set(manifest.superseded)
+
+
+def test_what_retention_removed_first_is_reported(tmp_path: Path) -> None:
+    growing = GrowingStore(tmp_path / "store")
+    growing.grow(60)
+    to = tmp_path / "archive"
+    end = archived(growing.path, to).max_offset
+    growing.grow(90)
+    for segment in sorted((growing.path / "commitlog").iterdir())[:-3]:
+        segment.unlink()
+    first = min(int(segment.name) for segment in (growing.path / "commitlog").iterdir())
+    (gap,) = archived(growing.path, to).missing
+    assert (gap.start, gap.end) == (end, first)
+
+
+def test_the_archive_of_another_store_is_refused(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    archived(growing.path, to)
+    shutil.rmtree(growing.path)
+    other = GrowingStore(growing.path, seed=7)
+    other.grow(70)
+    with pytest.raises(StoreError, match="it is the archive of another store, or this one was"):
+        archived(other.path, to)
+    with pytest.raises(StoreError, match="it is the archive of another store, or this one was"):
+        open_place(str(other.path), str(to))
+    with pytest.raises(StoreError, match=r"no segment in it, and .* goes up to"):
+        open_place(str(tmp_path / "wrong"), str(to))
+    with pytest.raises(StoreError, match=r"no manifest\.json in it, so it is no archive"):
+        open_place(str(other.path), str(tmp_path))
+
+
+def test_an_archive_without_its_beginning_is_that_of_its_store_only(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(150)
+    growing.drop_first_segment()
+    archived(growing.path, to)
+    shutil.rmtree(growing.path)
+    other = GrowingStore(growing.path, seed=7)
+    other.grow(12)
+    with pytest.raises(StoreError, match=r"the last segment in .* begins at 0: it is the archive"):
+        open_place(str(other.path), str(to))
+
+
+def test_a_first_run_that_was_killed_while_it_wrote_the_manifest(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    archived(growing.path, to)
+    whole = (to / "manifest.json").read_bytes()
+    (to / "manifest.json").unlink()
+    (to / "manifest.json.tmp").write_bytes(whole[:50] + bytes(len(whole) - 50))
+    assert archived(growing.path, to).segments
+    assert (to / "manifest.json").read_bytes().count(b"commitlog/")
+    checked(to)
+
+
+WRONG: dict[str, tuple[str, dict[str, Any]]] = {
+    "a path that leads out": ("files", {"path": "../x"}),
+    "an object that leads out": ("files", {"object": "a/../../x"}),
+    "a very deep path": ("files", {"path": "/".join("a" * 40_000)}),
+    "a very long path": ("files", {"path": "a" * 5000}),
+    "a very large file": ("files", {"size": 1 << 62}),
+    "more stored than there is": ("files", {"size": 1, "stored": 2}),
+    "a segment that is not where it says": ("segments", {"start": 5}),
+    "a segment of another size": ("segments", {"size": 8192}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_manifest_that_cannot_be(case: str, tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    archived(growing.path, to)
+    manifest = json.loads((to / "manifest.json").read_text())
+    part, changes = WRONG[case]
+    manifest[part][0] |= changes
+    (to / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(StoreError, match="the manifest contradicts itself"):
+        read_manifest(LocalDirectory(to))
+
+
+def test_two_runs_at_once_do_not_undo_each_other(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+
+    class Interrupted(LocalTarget):
+        is_first = True
+
+        def put(self, path: str, size: int, chunks: Iterable[bytes]) -> None:
+            if self.is_first:
+                self.is_first = False
+                archived(growing.path, to)
+            super().put(path, size, chunks)
+
+    with pytest.raises(JobError, match="another run writes this archive"):
+        archive(growing.path, Interrupted(to))
+    checked(to)
+
+
+@pytest.mark.parametrize("change", ["flipped", "shorter", "gone"])
+def test_damage_of_an_archive_is_found(change: str, tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    archived(growing.path, to)
+    segment = min((to / "commitlog").iterdir())
+    if change == "flipped":
+        data = bytearray(segment.read_bytes())
+        data[100] ^= 1
+        segment.write_bytes(data)
+    elif change == "shorter":
+        segment.write_bytes(segment.read_bytes()[:-1])
+    else:
+        segment.unlink()
+    (damage,) = check(LocalDirectory(to), LocalEngine(1)).damage
+    assert damage.file == f"commitlog/{segment.name}"
+    if change == "shorter":
+        with pytest.raises(StoreError, match="and the archive's manifest says"):
+            ArchivedDirectory(LocalDirectory(to)).open(f"commitlog/{segment.name}")
