@@ -94,9 +94,15 @@ class RemoteFile:
         if self._view is None:
             if self._size == 0:
                 return memoryview(b"")
-            with tempfile.TemporaryFile() as local:
-                local.truncate(self._size)
-                self._mapped = mmap.mmap(local.fileno(), self._size)
+            try:
+                with tempfile.TemporaryFile() as local:
+                    local.truncate(self._size)
+                    self._mapped = mmap.mmap(local.fileno(), self._size)
+            except OSError as error:
+                raise StoreError(
+                    f"{self._name}: cannot map {self._size} bytes of it through a temporary file "
+                    f"in {tempfile.gettempdir()}: {error.strerror or error}"
+                ) from error
             self._is_here = bytearray(-(-self._stored // _BLOCK))
             self._view = memoryview(self._mapped).toreadonly()
         return self._view
