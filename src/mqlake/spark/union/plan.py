@@ -83,9 +83,8 @@ def _plan(
     files = lake.files(selection)
     tasks: list[UnionTask] = list(_shares(files, options, selection))
     for one in stores:
-        place = msgspec.structs.replace(options.location, path=one.store)
-        own = msgspec.structs.replace(options, location=place, broker_name=one.broker_name)
-        tail = Tail(place)
+        own = msgspec.structs.replace(options, location=one.location, broker_name=one.broker_name)
+        tail = Tail(one.location)
         tail.known = one.start
         with tail.look() as (store, end):
             _check_log(store, one, end)
