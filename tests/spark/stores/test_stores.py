@@ -315,3 +315,19 @@ def test_a_directory_whose_name_looks_like_a_pattern(name: str, tmp_path: Path) 
 def test_the_query_of_a_url_is_no_pattern() -> None:
     assert not are_many({"path": "s3://bucket/store?region=x"})
     assert are_many({"path": "s3://bucket/*/store?region=x"})
+
+
+def test_a_broker_that_gets_another_name(tmp_path: Path) -> None:
+    growing = grown(tmp_path / "a" / "store", 1)
+    given_options = {"path": f"{tmp_path}/*/store", "startingOffsets": "earliest"}
+    query = StoresEngine({**given_options, "columns": COLUMNS})
+    query.run_all()
+    before = len(growing.keys)
+    (growing.path / "config").mkdir(exist_ok=True)
+    (growing.path / "config" / "broker.properties").write_text("brokerName=b\n")
+    growing.grow(5)
+    query.run_all()
+    query.restart()
+    growing.grow(5)
+    query.run_all()
+    assert query.by_broker == {"a": growing.keys[:before], "b": growing.keys[before:]}
