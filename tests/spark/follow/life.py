@@ -28,7 +28,9 @@ LATEST = 2.5
 """Seconds that a life goes on at most, after its time or its last commit has come."""
 
 
-def options(store: Path, format_: Format, out: Path, *, once: bool) -> FollowOptions:
+def options(
+    store: Path, format_: Format, out: Path, *, once: bool, upsert_by: str | None = None
+) -> FollowOptions:
     return FollowOptions(
         store=store,
         format=format_,
@@ -41,6 +43,7 @@ def options(store: Path, format_: Format, out: Path, *, once: bool) -> FollowOpt
         keep_versions=0,
         compact_every=3,
         publish_after=1,
+        upsert_by=upsert_by,
     )
 
 
@@ -92,9 +95,10 @@ def _in(seconds: float) -> threading.Timer:
 
 
 def main() -> None:
-    store, format_, out, seed = sys.argv[1:]
+    store, format_, out, seed, *column = sys.argv[1:]
     chance = random.Random(seed)
-    given = options(Path(store), Format(format_), Path(out), once=False)
+    key = column[0] if column else None
+    given = options(Path(store), Format(format_), Path(out), once=False, upsert_by=key)
     following.open_table = lambda wanted: Mortal(open_table(wanted), chance)  # type: ignore[assignment]
     with open_session("local[2]") as session:
         following.follow(session, given)

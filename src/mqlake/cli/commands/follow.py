@@ -183,6 +183,13 @@ def follow(
             help="message, registry, subject, writer_schema or framing; may be repeated.",
         ),
     ] = None,
+    upsert_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Keep only the newest message of each key; an empty body deletes it.",
+        ),
+    ] = None,
     partition_by: Annotated[
         str,
         typer.Option(
@@ -221,7 +228,8 @@ def follow(
         **({"subscribe": subscribe} if subscribe is not None else {}),
         **({"subscribePattern": subscribe_pattern} if subscribe_pattern is not None else {}),
     }
-    narrows = subscribe or subscribe_pattern or columns or starting_offsets != "earliest"
+    narrows = subscribe or subscribe_pattern or columns or upsert_by
+    narrows = narrows or starting_offsets != "earliest"
     if to == "store" and narrows:
         raise UsageError("--to store dispatches all messages: no --subscribe, --columns and such")
 
@@ -261,6 +269,7 @@ def follow(
             catalog_options=_named_values(catalog_option, "--catalog-option"),
             table=table,
             is_per_topic=table_per_topic,
+            upsert_by=upsert_by,
             partition_by=partition_parts(partition_by),
             body=parse_format(decode, _named_values(decode_option, "--decode-option")),
         )

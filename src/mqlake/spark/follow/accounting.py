@@ -23,7 +23,7 @@ from mqlake.spark.follow.damage import damage_of
 from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.digest import COUNTED, Digest, digest
 from mqlake.spark.follow.evolution import table_schema
-from mqlake.spark.follow.identity import Identity, alone, known_followers
+from mqlake.spark.follow.identity import Identity, alone, followers_of, known_followers
 from mqlake.spark.follow.letters import DELETED, REFUSED, messages
 from mqlake.spark.follow.log_positions import LogPositions, read_options_of
 from mqlake.spark.follow.options import FollowOptions, StoreQuery
@@ -91,6 +91,13 @@ def check(options: FollowOptions, engine: Engine) -> CheckReport:
     Raises:
         JobError: there is no table, or it lacks what the comparison needs.
     """
+    if options.upsert_by is not None or any(
+        one.upsert_by for one in followers_of(options.out).values()
+    ):
+        raise JobError(
+            f"{options.out}: a table with --upsert-by has the newest messages of keys, not all of "
+            "them: there is nothing to compare with the log"
+        )
     followers = known_followers(options)
     if not followers:
         raise JobError(f"{options.out}: nothing has been followed into this table")

@@ -125,7 +125,7 @@ def _merged(job: Merge, schema: Any, files: list[DataFile]) -> DataFile:
     try:
         gathered: list[Any] = []
         size = 0
-        for batch in _batches(files):
+        for batch in file_batches(files):
             gathered.append(batch)
             size += batch.nbytes
             if size >= ROW_GROUP:
@@ -150,7 +150,8 @@ def _rows_of_group(files: list[DataFile]) -> int:
     return max(1, min(rows, rows * ROW_GROUP // (size + 1)))
 
 
-def _batches(files: list[DataFile]) -> Iterator[Any]:
+def file_batches(files: list[DataFile]) -> Iterator[Any]:
+    """Yield the rows of files in their order, in batches of limited size."""
     for file in files:
         with parquet.ParquetFile(file.path) as opened:
             rows = max(1, opened.metadata.num_rows)

@@ -55,6 +55,7 @@ def options_of(options: FollowOptions) -> FollowOptions:
         publish_after=0.0,
         is_per_topic=False,
         partition_by=PARTITIONS,
+        upsert_by=None,
         body=None,
         body_fields=None,
     )

@@ -110,6 +110,10 @@ class DeltaLakeTable:
     def files(self) -> list[DataFile]:
         return list(self._files())
 
+    def has_other_files(self) -> bool:
+        self._table.update_incremental()
+        return len(self.files()) < len(self._table.file_uris())
+
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         self._table.update_incremental()
         try:

@@ -145,6 +145,11 @@ class IcebergTable:
         if end is not None:
             notes[_end_property(follower)] = msgspec.json.encode(end).decode()
         there = {file.path: found for file, found in self._files()} if removed else {}
+        if any(file.path not in there for file in removed):
+            raise JobError(
+                f"{self._identifier}: another program replaced files of this table meanwhile: "
+                "start mqlake follow again"
+            )
         with self._table.transaction() as transaction:
             transaction.set_properties(notes)
             if removed:
@@ -163,6 +168,10 @@ class IcebergTable:
 
     def files(self) -> list[DataFile]:
         return [file for file, _ in self._files()]
+
+    def has_other_files(self) -> bool:
+        ours = self.files()
+        return len(ours) < sum(1 for _ in self._table.scan().plan_files())
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         self._table.refresh()

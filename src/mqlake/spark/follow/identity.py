@@ -46,12 +46,14 @@ class Follower(msgspec.Struct, frozen=True):
     Attributes:
         begin, source: where the first batch begins, and the options of the source as of the last
             start of `follow`; None if none has started since these are noted.
+        upsert_by: column whose values are keys, of which the table has the newest messages.
     """
 
     store: str
     checkpoint: str
     begin: dict[str, Any] | None = None
     source: dict[str, str] | None = None
+    upsert_by: str | None = None
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def begin_at(options: StoreQuery, identity: Identity, begin: dict[str, Any]) -> 
 def note_query(options: FollowOptions, identity: Identity) -> None:
     """Note in the table what is read of the store, for those who read the table and the log."""
     checkpoint = str(options.checkpoint.resolve())
-    known = Follower(identity.store, checkpoint, identity.begin, options.source)
+    known = Follower(identity.store, checkpoint, identity.begin, options.source, options.upsert_by)
     note_follower(options.out, identity.id, known)
 
 
@@ -142,6 +144,8 @@ def in_use(directory: Path) -> Generator[None]:
 def _identity(options: FollowOptions) -> Identity:
     path, followers = options.checkpoint / NAME, options.out / STATE / FOLLOWERS
     kind = "tables by topic" if options.is_per_topic else "table"
+    if options.upsert_by is not None:
+        kind = f"{kind} by key ({options.upsert_by})"
     target = f"{options.format} {kind} {options.table or options.out.resolve()}"
     new = Identity(uuid.uuid4().hex, str(options.store.resolve()), target)
     found = _read(path, Identity)
@@ -157,20 +161,28 @@ def _identity(options: FollowOptions) -> Identity:
             f"{found.target}: give another --checkpoint"
         )
     note = followers / f"{found.id}.json"
-    known = _read(note, Follower) or Follower(found.store, "")
+    known = _read(note, Follower) or Follower(found.store, "", upsert_by=options.upsert_by)
     checkpoint = str(options.checkpoint.resolve())
     _write(note, msgspec.structs.replace(known, checkpoint=checkpoint))
     return found
 
 
 def _refuse_second(options: FollowOptions, followers: Path, store: str) -> None:
-    """With a second checkpoint, every message would be there twice."""
+    """Refuse a second checkpoint of a store, and a second store of a table by key.
+
+    With a second checkpoint, every message would be there twice.
+    """
     for path in sorted(followers.glob("*.json")):
         known = _read(path, Follower)
         if known is not None and known.store == store:
             raise JobError(
                 f"{options.out}: has messages of {store} already, by --checkpoint "
                 f"{known.checkpoint}: give that one, or remove {path} to have them once more"
+            )
+        if known is not None and (options.upsert_by or known.upsert_by):
+            raise JobError(
+                f"{options.out}: follows {known.store}: a table with --upsert-by follows one "
+                "store, as the messages of two have no common order: give another --out"
             )
 
 

@@ -19,6 +19,8 @@ from mqlake.spark.follow.micro_batch import MicroBatches
 from mqlake.spark.follow.options import BATCH_LIMIT, FollowOptions, Format
 from mqlake.spark.follow.query import TITLE, Query, require_classic
 from mqlake.spark.follow.table import open_table
+from mqlake.spark.follow.upserts import NEEDED as NEEDED_OF_UPSERTS
+from mqlake.spark.follow.upserts import Upserting, check_upsert
 from mqlake.spark.session import Session
 from mqlake.spark.source.columns import COLUMNS
 
@@ -64,8 +66,9 @@ def follow(
         StoreError, FormatError: the store cannot be read, or an option of the source is wrong.
     """
     require_classic(session.spark)
+    options = with_body_fields(session, options)
+    check_upsert(options)
     with held(options) as identity:
-        options = with_body_fields(session, options)
         waits = options.format is Format.PARQUET
         every = 1 if waits else options.compact_every
         identity = _with_begin(options, identity)
@@ -78,6 +81,7 @@ def follow(
             every,
             LogPositions(options.store, options.checkpoint, identity.begin),
             None if options.fails_on_loss else dead_letters,
+            Upserting(session.engine, options) if options.upsert_by is not None else None,
         )
         stop = stop or threading.Event()
         maintenance = Maintenance(batches, options)
@@ -132,6 +136,10 @@ def _query_of(options: FollowOptions, identity: Identity) -> FollowOptions:
     }
     if identity.begin is not None:
         source["startingPosition"] = msgspec.json.encode(identity.begin).decode()
-    needed = (*NEEDED, *(NEEDED_OF_BODIES if options.body is not None else ()))
+    needed = {
+        *NEEDED,
+        *(NEEDED_OF_BODIES if options.body is not None else ()),
+        *(NEEDED_OF_UPSERTS if options.upsert_by is not None else ()),
+    }
     columns = tuple(name for name in COLUMNS if name in options.columns or name in needed)
     return msgspec.structs.replace(options, source=source, columns=columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,9 +15,10 @@ from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import DeadLetters
 from mqlake.spark.follow.evolution import SchemaConflictError
 from mqlake.spark.follow.log_positions import LogPositions
-from mqlake.spark.follow.partition_writer import Written
+from mqlake.spark.follow.partition_writer import Shapes, Written
 from mqlake.spark.follow.table import LakeTable
 from mqlake.spark.follow.topic_shapes import TopicShapes
+from mqlake.spark.follow.upserts import Upserting, to_write
 from mqlake.spark.source.position import Position
 
 if TYPE_CHECKING:
@@ -49,11 +51,13 @@ class MicroBatches:
         compact_every: int,
         positions: LogPositions,
         dead_letters: DeadLetters | None,
+        upserting: Upserting | None = None,
     ) -> None:
         self.totals = Totals()
         self._table, self._engine, self._follower = table, engine, follower
         self._compact_every = compact_every
         self._positions, self._dead_letters = positions, dead_letters
+        self._upserting = upserting
         self._since_merge = 0
 
     def take(self, rows: DataFrame, number: int) -> None:
@@ -75,16 +79,24 @@ class MicroBatches:
         if isinstance(shape, TopicShapes) and shape.refused:
             rows = self._set_refused_aside(number, rows, shape.refused, stretch)
             is_noted = True
-        frame: Any = rows
-        made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT).collect()
-        written = [msgspec.json.decode(row.written, type=Written) for row in made]
+        removed: list[DataFile] = []
+        anew: list[DataFile] = []
+        if self._upserting is None:
+            written = _write(rows, shape)
+        else:
+            found = self._upserting.newest(rows)
+            try:
+                written = _write(to_write(found), shape)
+                anew, removed = self._upserting.replaced(self._table, found)
+            finally:
+                found.unpersist()
         files = [file for one in written for file in one.files]
         is_noted = is_noted or self._note_damage(
             number, stretch, sum(one.log_bytes for one in written)
         )
-        if not files and not is_noted:
+        if not files and not removed and not is_noted:
             return
-        self._commit(number, files)
+        self._commit(number, [*files, *anew], removed)
         self.totals.batches += 1
         self.totals.messages += sum(file.rows for file in files)
         self.totals.files += len(files)
@@ -112,10 +124,10 @@ class MicroBatches:
         )
         return rows.where(~is_refused)
 
-    def _commit(self, number: int, files: list[DataFile]) -> None:
+    def _commit(self, number: int, files: list[DataFile], removed: Sequence[DataFile] = ()) -> None:
         found = self._positions.end_of(number)
         end = found and CommittedEnd(found.physical_offset, found.fingerprint)
-        self._table.commit(self._follower, number, files, end=end)
+        self._table.commit(self._follower, number, files, removed, end)
 
     def _note_damage(
         self, number: int, stretch: tuple[Position, Position] | None, log_bytes: int | None
@@ -151,3 +163,10 @@ class MicroBatches:
         self.totals.files_merged += sum(
             len(one.inputs) for one in merged if one.inputs != one.outputs
         )
+
+
+def _write(rows: DataFrame, shape: Shapes) -> list[Written]:
+    """Write rows in tasks; return what each wrote."""
+    frame: Any = rows
+    made = frame.mapInArrow(partition_writer.task(shape), partition_writer.RESULT).collect()
+    return [msgspec.json.decode(row.written, type=Written) for row in made]

@@ -74,6 +74,8 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
         catalog_name: name of the catalog, by which SQL catalogs find their tables.
         table: namespace and name in that catalog.
         partition_by: what the table is partitioned by: parts of `PARTITIONS`, in that order.
+        upsert_by: column whose values are keys: a message replaces older ones of its topic and key,
+            and one with an empty body deletes them.
         body: what bodies are, if their fields are columns of the table.
         body_fields: Arrow schema of these columns, once a Spark has told it.
         is_per_topic: each topic has a table of its own, in a directory below `out`.
@@ -92,6 +94,7 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     table: str | None = None
     catalog_options: dict[str, str] = {}
     partition_by: tuple[str, ...] = PARTITIONS
+    upsert_by: str | None = None
     body: BodyFormat | None = None
     body_fields: Any = None
     is_per_topic: bool = False

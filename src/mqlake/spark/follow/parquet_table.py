@@ -166,6 +166,9 @@ class ParquetTable:
         waiting = [one.file for one in self._state.staged]
         return waiting + [_shown_file(path) for path in sorted(shown)]
 
+    def has_other_files(self) -> bool:
+        return False
+
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         for file in self.files():
             inside = parquet.read_schema(file.path)

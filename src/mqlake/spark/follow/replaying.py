@@ -62,6 +62,11 @@ def replay(options: FollowOptions, session: Session | None = None) -> ReplayRepo
     Raises:
         JobError: the checkpoint is in use, or the table still refuses rows.
     """
+    if options.upsert_by is not None:
+        raise JobError(
+            "dead letters of a table with --upsert-by are not replayed, as newer messages of their "
+            "keys may be in it: follow the store into a new table"
+        )
     own = options_of(options)
     decoder = _Decoder(options, session)
     with held(options) as identity:

@@ -52,6 +52,10 @@ class LakeTable(Protocol):
         """Return the files that followers wrote and of which no row was deleted."""
         ...
 
+    def has_other_files(self) -> bool:
+        """Return whether the table has rows in files that `files` does not name."""
+        ...
+
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the rows as any reader sees them, as Arrow batches of these columns."""
         ...

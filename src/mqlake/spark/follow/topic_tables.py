@@ -88,11 +88,12 @@ class TopicTables:
         removed: Sequence[DataFile] = (),
         end: CommittedEnd | None = None,
     ) -> None:
-        assert not removed, "only dead letters, which have one table, are removed"
-        for topic, own in _by_topic(files).items():
+        by_topic, gone = _by_topic(files), _by_topic(removed)
+        for topic in {**by_topic, **gone}:
             table = self._table(topic)
             if batch > table.last_batch(follower):
-                table.commit(follower, batch, own, end=end)
+                own = by_topic.get(topic, [])
+                table.commit(follower, batch, own, gone.get(topic, []), end)
         noted = self._noted() | {follower: batch}
         state = LocalOwnedDirectory.make(self._options.out / STATE)
         replace_file(state, NOTE, msgspec.json.encode(noted))
@@ -103,6 +104,9 @@ class TopicTables:
 
     def files(self) -> list[DataFile]:
         return [file for table in self._tables.values() for file in table.files()]
+
+    def has_other_files(self) -> bool:
+        return any(table.has_other_files() for table in self._tables.values())
 
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         for table in self._tables.values():

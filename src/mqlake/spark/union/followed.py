@@ -62,6 +62,11 @@ def open_followed(options: ReadOptions) -> tuple[Lake, list[Followed]]:
     followers = {id_: _complete(lake, one) for id_, one in followers_of(lake.root).items()}
     if not followers:
         raise JobError(f"{lake.root}: nothing has been followed into this table")
+    if any(one.upsert_by for one in followers.values()):
+        raise FormatError(
+            f"{lake.root}: a table with --upsert-by has the newest messages of keys, so the log "
+            "cannot go on from it: read the table alone"
+        )
     if options.path and len(followers) > 1:
         stores = ", ".join(sorted({one.store for one in followers.values()}))
         raise FormatError(

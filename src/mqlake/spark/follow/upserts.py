@@ -1,0 +1,234 @@
+"""Keep the newest message of each key: a batch's rows take the place of older ones.
+
+A file that has older rows is written anew without them. The batch's files, the files that are
+written anew, and the removal of the old ones are one commit, so a batch is in the table as a whole,
+once.
+"""
+
+# pyright: basic
+# Reason: pyarrow carries no types.
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from mqlake.errors import JobError
+from mqlake.jobs.engine import Engine
+from mqlake.spark.follow.compaction import file_batches
+from mqlake.spark.follow.data_file import DataFile, FileWriter
+from mqlake.spark.follow.evolution import wanted_schema
+from mqlake.spark.follow.options import STATE, FollowOptions, Format
+from mqlake.spark.follow.table import LakeTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+compute: Any = importlib.import_module("pyarrow.compute")  # its functions are made at run time
+
+NEEDED = ("body", "topic", "physicalOffset")
+"""Columns of a message that say what becomes of its key."""
+
+_KEY = "mqlake_key"
+_NUMBER = "mqlake_number"
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A file, and the keys of which it is to have no rows (a task's job).
+
+    Attributes:
+        keys: Parquet file with the columns `topic` and `key`.
+        column: where the file has its keys.
+    """
+
+    file: DataFile
+    keys: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What became of a file: `changed` if it has rows of the keys, `output` if others are left."""
+
+    file: DataFile
+    changed: bool
+    output: DataFile | None
+
+
+def check_upsert(options: FollowOptions) -> None:
+    """Check that a table can be upserted into.
+
+    Raises:
+        JobError: its format, partitions or columns do not allow it.
+    """
+    column = options.upsert_by
+    if column is None:
+        return
+    if options.format is Format.PARQUET or "topic" not in options.partition_by:
+        raise JobError(
+            "--upsert-by: only in Delta Lake and Iceberg tables that are partitioned by topic"
+        )
+    schema = wanted_schema(options)
+    if column not in schema.names:
+        raise JobError(f"--upsert-by {column}: the table has no such column")
+    if column == "topic" or "." in column or not _is_key(schema.field(column).type):
+        raise JobError(
+            f"--upsert-by {column}: a key is a column of text, bytes or whole numbers, or keys"
+        )
+
+
+def _is_key(type_: Any) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_integer)
+    is_list = pa.types.is_list(type_) and pa.types.is_string(type_.value_type)
+    return is_list or any(is_kind(type_) for is_kind in kinds)
+
+
+def newest(rows: DataFrame, column: str) -> DataFrame:
+    """Return the newest row of each topic and key, and all rows without a key.
+
+    The column `mqlake_key` is added: the key, null if there is none.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    # Spark cuts a shuffle of a streaming query into 200 tasks, however few the rows.
+    tasks = rows.sparkSession.sparkContext.defaultParallelism
+    keyed = rows.withColumn(_KEY, _key(rows, column)).repartition(tasks, "topic", _KEY)
+    order = Window.partitionBy("topic", _KEY).orderBy(sql.col("physicalOffset").desc())
+    ranked = keyed.withColumn(_NUMBER, sql.row_number().over(order))
+    stays = sql.col(_KEY).isNull() | (sql.col(_NUMBER) == 1)
+    return ranked.where(stays).drop(_NUMBER)
+
+
+def _key(rows: DataFrame, column: str) -> Column:
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import ArrayType
+
+    if isinstance(rows.schema[column].dataType, ArrayType):
+        return sql.nullif(sql.array_join(sql.col(column), " "), sql.lit(""))
+    return sql.col(column)
+
+
+def to_write(found: DataFrame) -> DataFrame:
+    """Return the rows of `newest` that stay: an empty body deletes its key."""
+    from pyspark.sql import functions as sql
+
+    is_deletion = sql.col(_KEY).isNotNull() & (sql.coalesce(sql.length("body"), sql.lit(0)) == 0)
+    return found.where(~is_deletion).drop(_KEY).sortWithinPartitions("physicalOffset")
+
+
+def keys_of(found: DataFrame) -> Any:
+    """Return topics and keys of the rows of `newest` as a `pyarrow.Table`."""
+    from pyspark.sql import functions as sql
+
+    keys = found.where(sql.col(_KEY).isNotNull()).select("topic", sql.col(_KEY).alias("key"))
+    return keys.toArrow()
+
+
+class Upserting:
+    """Makes of a batch what a commit of upserts is.
+
+    Args:
+        engine: runs the tasks that write files anew.
+    """
+
+    def __init__(self, engine: Engine, options: FollowOptions) -> None:
+        assert options.upsert_by is not None
+        self._engine, self._column = engine, options.upsert_by
+        self._keys = options.out / STATE / "keys"
+
+    def newest(self, rows: DataFrame) -> DataFrame:
+        """Return the newest row of each key of a batch, kept by Spark until `unpersist`."""
+        return newest(rows, self._column).persist()
+
+    def replaced(self, table: LakeTable, found: DataFrame) -> tuple[list[DataFile], list[DataFile]]:
+        """Return files written anew without older rows of a batch's keys, and the old files.
+
+        Raises:
+            JobError: the table has files that others wrote, in which older rows could be.
+        """
+        files = table.files()
+        if table.has_other_files():  # asked after `files`, so that none of these has been replaced
+            raise JobError(
+                "the table has files that other programs wrote: --upsert-by replaces rows of files "
+                "that mqlake follow wrote only"
+            )
+        done = self._rewrite(files, keys_of(found))
+        return [one.output for one in done if one.output], [one.file for one in done]
+
+    def _rewrite(self, files: Sequence[DataFile], keys: Any) -> list[Rewritten]:
+        topics = set(compute.unique(keys.column("topic")).to_pylist())
+        wanted = [file for file in files if file.topic in topics]
+        if not wanted:
+            return []
+        self._keys.mkdir(parents=True, exist_ok=True)
+        for path in self._keys.glob("*.parquet"):
+            path.unlink()  # of attempts that were killed
+        path = self._keys / f"{uuid.uuid4().hex}.parquet"
+        parquet.write_table(keys, path)
+        try:
+            jobs = [Rewrite(file, str(path), self._column) for file in wanted]
+            found = self._engine.run(rewrite, jobs, "replace older rows")
+        finally:
+            path.unlink(missing_ok=True)
+        return [one for one in found if one.changed]
+
+
+def rewrite(job: Rewrite) -> Rewritten:
+    """Write a file anew without the rows of keys, if it has any."""
+    wanted = [("topic", "=", job.file.topic)]
+    unnamed: Any = None  # names of directories above are no columns
+    table = parquet.read_table(job.keys, filters=wanted, partitioning=unnamed)
+    keys = table.column("key").combine_chunks()
+    if pa.types.is_integer(keys.type):
+        keys = keys.cast(pa.int64())  # a column may have been widened since the file was written
+    has_older = partial(_has_key, keys, job.column)
+    with parquet.ParquetFile(job.file.path) as opened:
+        if job.column not in opened.schema_arrow.names:
+            return Rewritten(job.file, False, None)
+        there = opened.iter_batches(columns=[job.column])
+        if not any(compute.any(has_older(batch)).as_py() for batch in there):
+            return Rewritten(job.file, False, None)
+    return Rewritten(job.file, True, _write(job, has_older))
+
+
+def _write(job: Rewrite, has_older: Any) -> DataFile | None:
+    path = Path(job.file.path)
+    schema = parquet.read_schema(path).remove_metadata()
+    writer = FileWriter(path.parent, path.name.rpartition("-")[0], schema)
+    rows = 0
+    try:
+        for kept in _kept(job.file, has_older):
+            writer.write([kept])
+            rows += kept.num_rows
+        if rows:
+            return writer.finish(job.file.topic, job.file.day)
+    except BaseException:
+        writer.discard()
+        raise
+    writer.discard()
+    return None
+
+
+def _kept(file: DataFile, has_older: Any) -> Iterator[Any]:
+    for batch in file_batches([file]):
+        kept = batch.filter(compute.invert(has_older(batch)))
+        if kept.num_rows:
+            yield kept
+
+
+def _has_key(keys: Any, column: str, batch: Any) -> Any:
+    """Return which rows of a batch have one of the keys."""
+    values = batch.column(batch.schema.get_field_index(column))
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        values = compute.binary_join(values, " ")
+    return compute.is_in(values.cast(keys.type), value_set=keys)
