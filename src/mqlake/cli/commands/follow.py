@@ -1,9 +1,10 @@
 """Follow a store with Spark: write its messages to a lake table as they arrive.
 
-`--to delta`, `iceberg` and `parquet` write each message to the table `--out` exactly once, even if the program is killed and restarted: the checkpoint of the streaming query and
-the table agree. The table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to
-store` keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log
-grows; no broker may own the store meanwhile. Without `--once`, the program runs until SIGTERM or
+`--to delta`, `iceberg` and `parquet` write each message to the table `--out` exactly once, even if
+the program is killed and restarted: the checkpoint of the streaming query and the table agree. The
+table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to store` keeps
+`consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log grows; no
+broker may own the store meanwhile. Without `--once`, the program runs until SIGTERM or
 Ctrl-C, and then finishes the current microbatch.
 
 Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
@@ -59,7 +60,8 @@ def follow(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Spark's checkpoint directory; default: _mqlake/checkpoint in the table. An object store needs it.",
+            help="Spark's checkpoint directory, required with s3://; default: _mqlake/checkpoint"
+            " in the table.",
         ),
     ] = None,
     once: Annotated[
@@ -218,8 +220,7 @@ def follow(
         raise UsageError("--catalog, --catalog-option and --table go with --to iceberg only")
     if table_per_topic and (to not in ("delta", "iceberg") or table):
         raise UsageError("--table-per-topic goes with --to delta or iceberg, without --table")
-    if storage_option and (out is None or "://" not in out):
-        raise UsageError("--storage-option goes with --out s3://BUCKET/PREFIX")
+    settings = _storage_settings(storage_option, out)
     if decode_option and decode is None:
         raise UsageError("--decode-option goes with --decode")
     if decode is not None and to == "store":
@@ -245,11 +246,8 @@ def follow(
         partition_parts,
         target_of,
     )
-    from mqlake.storage.object_stores import check_settings
 
-    target, url = store.absolute(), None
-    if out is not None:
-        target, url = target_of(out, checkpoint, Format(to))
+    target, url = target_of(out or str(store.absolute()), checkpoint, to)
     query = StoreQuery(
         store=store.absolute(),
         checkpoint=(checkpoint or target / STATE / "checkpoint").absolute(),
@@ -265,7 +263,7 @@ def follow(
             format=Format(to),
             out=target,
             url=url,
-            storage=check_settings(_named_values(storage_option, "--storage-option")),
+            storage=settings,
             target_file_size=target_file_size,
             target_lag=target_lag,
             compact_every=compact_every,
@@ -302,6 +300,17 @@ def follow(
 
         draw(view(found, seconds))
     return 0
+
+
+def _storage_settings(given: list[str] | None, out: str | None) -> dict[str, str]:
+    """Return the settings of the object store."""
+    if not given:
+        return {}
+    if out is None or "://" not in out:
+        raise UsageError("--storage-option goes with --out s3://BUCKET/PREFIX")
+    from mqlake.storage.object_stores import check_settings
+
+    return check_settings(_named_values(given, "--storage-option"))
 
 
 def _named_values(given: list[str] | None, option: str) -> dict[str, str]:

@@ -143,7 +143,7 @@ def partition_parts(names: str) -> tuple[str, ...]:
     return tuple(part for part in PARTITIONS if part in parts)
 
 
-def target_of(name: str, checkpoint: Path | None, format_: Format) -> tuple[Path, str | None]:
+def target_of(name: str, checkpoint: Path | None, format_: str) -> tuple[Path, str | None]:
     """Return the directory that `--out` names, and the URL if the table is on an object store.
 
     The directory of such a table is below the checkpoint: only it has what is not data.
@@ -157,7 +157,7 @@ def target_of(name: str, checkpoint: Path | None, format_: Format) -> tuple[Path
     key = rest.rstrip("/")
     if scheme not in ("s3", "s3a", "s3n") or "/" not in key or set(key) & set("?#@%"):
         raise FormatError(f"--out {_shown(name)}: give a directory, or s3://BUCKET/PREFIX")
-    if format_ is Format.PARQUET:
+    if format_ == Format.PARQUET:
         raise FormatError(
             f"--out {name}: a Parquet table has to be in a directory: use --to delta or iceberg"
         )
