@@ -25,6 +25,7 @@ from tests.replication.pairs import (
     SLAVE,
     caught_up,
     difference,
+    followed,
     name_server,
     start,
     status,
@@ -118,14 +119,14 @@ def test_a_slave_of_rocketmqs_master(
             async with sends(1) as (sending, client):
                 await sending.send(java.broker, 500)  # its log has several files by now
                 ours = await start(tmp_path / "ours", java.names, SLAVE)
-                await caught_up(client, java.broker)
+                await followed(client, java.broker, ours.address)
                 for _ in range(slaves):
                     await sending.send(java.broker, 150)
                     going = asyncio.ensure_future(sending.send(java.broker, 300))
                     await asyncio.to_thread(ours.kill)
                     await going
                     await asyncio.to_thread(ours.start)
-                    await caught_up(client, java.broker)
+                    await followed(client, java.broker, ours.address)
                 for _ in range(masters):
                     going = asyncio.ensure_future(sending.send(java.broker, 300))
                     await asyncio.sleep(0.1)
@@ -133,7 +134,7 @@ def test_a_slave_of_rocketmqs_master(
                     await going
                     await asyncio.to_thread(java.start)
                     await sending.until_acknowledged(java.broker)
-                    await caught_up(client, java.broker)
+                    await followed(client, java.broker, ours.address)
                 found = await status(client, ours.address)
                 assert found is not None
                 assert found.ha_client_runtime_info.problem == ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from mqlake.broker.replication.master_log import ask
 from mqlake.errors import MqlakeError
 from mqlake.namesrv.name_server import NameServer
 from mqlake.namesrv.settings import NamesrvSettings
@@ -64,6 +65,18 @@ async def caught_up(client: RemotingClient, master: str) -> None:
             slaves = found.ha_connection_info if found else []
             if any(each.in_sync and each.diff == 0 for each in slaves):
                 return
+            await asyncio.sleep(0.05)
+
+
+async def followed(client: RemotingClient, master: str, slave: str) -> None:
+    """Return once a slave of mqlake's has the whole log of a master of any release."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            found = await status(client, slave)
+            with suppress(MqlakeError):
+                end = (await ask(client, master)).end
+                if found and found.ha_client_runtime_info.max_offset == end:
+                    return
             await asyncio.sleep(0.05)
 
 

@@ -33,6 +33,7 @@ class Replicas:
         self.transfer: LogTransfer | None = None
         self.master_address: str = ""
         self.master_ha_address: str = ""
+        self._listens_there = ""
         self.master_answers = False
         self.on_change: list[Callable[[], object]] = []
 
@@ -43,7 +44,10 @@ class Replicas:
 
     def found_master(self, address: str, ha_address: str) -> None:
         """Note what name servers say of this slave's master; "" for what they do not know."""
-        ha_address = ha_address or self.master_ha_address
+        if ha_address:
+            self._listens_there = address
+        elif address in ("", self._listens_there):
+            ha_address = self.master_ha_address  # not so of another master, which has another log
         if (address, ha_address) == (self.master_address, self.master_ha_address):
             return
         if address != self.master_address:

@@ -19,6 +19,13 @@ KIND = "mqlake archive"
 VERSION = 1
 
 LOG = "commitlog"
+_LARGEST = 1 << 40
+"""Bytes of a file, at most. Java's segments have less than 2 GiB."""
+
+_LONGEST_PATH = 1024
+_DEEPEST = 8
+"""Parts of a path, at most. Those of a store have four; `changing/N/` comes before some objects."""
+
 HEAD_BYTES = 4096
 """Bytes of a segment's start that tell one log from another."""
 
@@ -120,15 +127,20 @@ def decode(data: bytes) -> Manifest:
     return manifest
 
 
+def _is_path(path: str) -> bool:
+    if len(path) > _LONGEST_PATH or path.count("/") >= _DEEPEST:
+        return False
+    return all(name not in ("", ".", "..") and "\0" not in name for name in path.split("/"))
+
+
 def _faults(manifest: Manifest) -> Iterator[str]:
     paths = [file.path for file in manifest.all_files]
     if len(set(paths)) < len(paths):
         yield "a path is there twice"
     for file in manifest.all_files:
-        names = (file.path.split("/"), file.object.split("/"))
-        if any(name in ("", ".", "..") or "\0" in name for parts in names for name in parts):
-            yield f"{file.path[:300]!r} is no path"
-        if not 0 <= file.stored <= file.size < 1 << 63:
+        if not (_is_path(file.path) and _is_path(file.object)):
+            yield f"{file.path[:300]!r}, object {file.object[:300]!r}: no path in an archive"
+        if not 0 <= file.stored <= file.size <= _LARGEST:
             yield f"{file.path}: {file.stored} of {file.size} bytes"
     for segment in manifest.segments:
         directory, _, name = segment.path.rpartition("/")

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mqlake.errors import FormatError
 from mqlake.spark.live.options import is_live, live_options
 from mqlake.spark.options.tables import keeps_options_in_tables
 from mqlake.spark.reading.log import tell_ignored
@@ -38,7 +39,7 @@ class RocketMQDataSource(DataSource):
         if is_union(self.options):
             from mqlake.spark.union.batch import union_schema
 
-            return union_schema(self.options)
+            return union_schema(_of_union(self.options))
         read = live_options if is_live(self.options) else _shared_options
         return spark_schema(read(self.options).columns)
 
@@ -108,9 +109,21 @@ class RocketMQDataSource(DataSource):
         return StreamWriter(write_options(self.options), schema, overwrite=overwrite)
 
 
+def _of_union(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a query over a table and its log, with one path or none."""
+    if are_many(given):
+        raise FormatError(
+            "option table: path names several stores: leave path out to read the log of each store "
+            "that the table follows"
+        )
+    return with_one_path(given)
+
+
 def _shared_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:
     """Return the options that hold for each of the stores that options name."""
-    if is_union(given) or not are_many(given):
+    if is_union(given):
+        return read_options(_of_union(given), streaming=streaming)
+    if not are_many(given):
         return read_options(with_one_path(given), streaming=streaming)
     from mqlake.spark.stores.stores import check_many, without_queues
 

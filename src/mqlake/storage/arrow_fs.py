@@ -13,6 +13,7 @@ from mqlake.errors import StoreError
 from mqlake.storage.protocol import ReadableFile
 from mqlake.storage.relative_path import check_path
 from mqlake.storage.remote_file import RemoteFile
+from mqlake.storage.shown_url import shown_url
 
 
 def open_url(url: str, settings: Mapping[str, str] | None = None) -> ArrowDirectory:
@@ -28,7 +29,7 @@ def open_url(url: str, settings: Mapping[str, str] | None = None) -> ArrowDirect
 
     with one_line(url):
         filesystem, path = filesystem_of(url, settings or {})
-    return ArrowDirectory(filesystem, path, name=url.partition("?")[0].rstrip("/"))
+    return ArrowDirectory(filesystem, path, name=shown_url(url).rstrip("/"))
 
 
 class ArrowDirectory:
@@ -117,13 +118,14 @@ class ArrowDirectory:
 
 @contextmanager
 def one_line(name: str) -> Generator[None]:
-    """Turn what pyarrow raises into a `StoreError` of one line that names the file."""
+    """Turn what pyarrow raises into a `StoreError` of one line that names the file, or the URL."""
+    shown = shown_url(name)
     try:
         from pyarrow import ArrowException
     except ImportError:
-        raise StoreError(f"{name}: URLs need pyarrow: pip install 'mqlake[parquet]'") from None
+        raise StoreError(f"{shown}: URLs need pyarrow: pip install 'mqlake[parquet]'") from None
     try:
         yield
     except (OSError, ValueError, ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise StoreError(f"{name}: {reason}") from error
+        reason = " ".join(str(error).replace(name, shown).split())
+        raise StoreError(f"{shown}: {reason}") from error

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mqlake.errors import StoreError
+from mqlake.storage.shown_url import shown_url
 
 _INSTALL = (
     "install one that needs no Java (pip install 'mqlake[hdfs]'), or Hadoop itself, with "
@@ -25,9 +26,9 @@ def hdfs(url: str) -> tuple[Any, str]:
     """
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
-    parts = urlsplit(url)
+    parts, shown = urlsplit(url), shown_url(url)
     if not parts.netloc:
-        raise StoreError(f"{url}: no name node in it: write {parts.scheme}://host:port/path")
+        raise StoreError(f"{shown}: no name node in it: write {parts.scheme}://host:port/path")
     try:
         from hdfs_native.fsspec import HdfsFileSystem  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -35,7 +36,8 @@ def hdfs(url: str) -> tuple[Any, str]:
     try:
         client = HdfsFileSystem(host=parts.hostname, port=parts.port)
     except Exception as error:
-        raise StoreError(f"{url}: {' '.join(str(error).split())}") from error
+        reason = " ".join(str(error).replace(url, shown).split())
+        raise StoreError(f"{shown}: {reason}") from error
     return PyFileSystem(FSSpecHandler(client)), unquote(parts.path).rstrip("/") or "/"
 
 
@@ -46,4 +48,6 @@ def _library(url: str) -> tuple[Any, str]:
         return FileSystem.from_uri(url)
     except OSError as error:
         reason = " ".join(str(error).split()).partition(" dlopen")[0]
-        raise StoreError(f"{url}: no client of HDFS is installed: {_INSTALL} ({reason})") from error
+        raise StoreError(
+            f"{shown_url(url)}: no client of HDFS is installed: {_INSTALL} ({reason})"
+        ) from error

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.storage.hadoop_settings import settings_of_files
+from mqlake.storage.shown_url import shown_url
 
 S3_SETTINGS = {
     "fs.s3a.endpoint": "The server, such as `http://127.0.0.1:9000`; unset: AWS.",
@@ -80,7 +81,7 @@ def _s3(url: str, settings: Mapping[str, str]) -> tuple[Any, str]:
 
     parts = urlsplit(url)
     if not parts.netloc:
-        raise StoreError(f"{url}: no bucket in it: write {parts.scheme}://bucket/path")
+        raise StoreError(f"{shown_url(url)}: no bucket in it: write {parts.scheme}://bucket/path")
     if parts.query or "@" in parts.netloc:
         # What pyarrow lets a URL say: endpoint_override, region, keys.
         return FileSystem.from_uri(f"s3{url[len(parts.scheme) :]}")

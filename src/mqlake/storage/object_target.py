@@ -17,6 +17,7 @@ from mqlake.storage.durable import TEMPORARY, make_directories, parent
 from mqlake.storage.local_owned import LocalOwnedDirectory
 from mqlake.storage.protocol import Directory
 from mqlake.storage.relative_path import check_path
+from mqlake.storage.shown_url import shown_url
 
 
 class Target(Protocol):
@@ -116,6 +117,6 @@ def open_target(place: str, settings: Mapping[str, str] | None = None) -> Target
 
     with one_line(place):
         filesystem, path = filesystem_of(place, settings or {})
-    name = place.partition("?")[0].rstrip("/")
+    name = shown_url(place).rstrip("/")
     is_atomic = filesystem.type_name in ("s3", "gcs", "abfs")
     return ArrowTarget(filesystem, path, name, is_atomic=is_atomic)

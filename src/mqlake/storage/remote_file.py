@@ -6,7 +6,7 @@ import mmap
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from threading import Lock
+from threading import RLock
 
 from mqlake.errors import StoreError
 from mqlake.storage.protocol import Buffer, ReadableFile
@@ -53,7 +53,7 @@ class RemoteFile:
         self._mapped: mmap.mmap | None = None
         self._is_here = bytearray()
         self._next, self._ahead = -1, _BLOCK
-        self._lock = Lock()
+        self._lock = RLock()
         self._close = weakref.finalize(self, close)
 
     @property
@@ -91,15 +91,25 @@ class RemoteFile:
 
     def sparse_view(self) -> memoryview:
         """Return the file's bytes, zeros but for what `load` brings."""
-        if self._view is None:
-            if self._size == 0:
-                return memoryview(b"")
+        with self._lock:
+            if self._view is None:
+                if self._size == 0:
+                    return memoryview(b"")
+                self._mapped = self._map()
+                self._is_here = bytearray(-(-self._stored // _BLOCK))
+                self._view = memoryview(self._mapped).toreadonly()
+            return self._view
+
+    def _map(self) -> mmap.mmap:
+        try:
             with tempfile.TemporaryFile() as local:
                 local.truncate(self._size)
-                self._mapped = mmap.mmap(local.fileno(), self._size)
-            self._is_here = bytearray(-(-self._stored // _BLOCK))
-            self._view = memoryview(self._mapped).toreadonly()
-        return self._view
+                return mmap.mmap(local.fileno(), self._size)
+        except OSError as error:
+            raise StoreError(
+                f"{self._name}: cannot map {self._size} bytes of it through a temporary file "
+                f"in {tempfile.gettempdir()}: {error.strerror or error}"
+            ) from error
 
     def load(self, start: int, end: int) -> None:
         """Bring the bytes of [start, end) into the view; what goes on from a call before, faster.

@@ -211,7 +211,7 @@ class MessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        return await self._finish(waiting(self.core.put(message), message))
+        return await self._finish(self._waiting(self.core.put(message), message))
 
     async def put_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages of any topics in one go; return once all of them are durable.
@@ -232,7 +232,7 @@ class MessageStore(Answers):
         Raises:
             PutError: it was refused, or the disk failed.
         """
-        return await self._finish(waiting(self.core.put_batch(batch), batch))
+        return await self._finish(self._waiting(self.core.put_batch(batch), batch))
 
     def append_many(self, messages: Sequence[Message]) -> list[PutResult]:
         """Append messages as `put_many` does, without waiting until they are confirmed."""
@@ -246,7 +246,7 @@ class MessageStore(Answers):
         """Append a batch as `put_batch` does, without waiting; a refusal is a result too."""
         result = self.core.put_batch(batch)
         self._tick_soon()
-        return waiting(result, batch) if self.core.copies.are_counted else result
+        return self._waiting(result, batch)
 
     def append_drafts(
         self,
@@ -274,7 +274,7 @@ class MessageStore(Answers):
         core = self.core
         result = core.put_again(message) if may_wait else core.redelivery.put(message)
         self._tick_soon()
-        return waiting(result, message) if core.copies.are_counted else result
+        return self._waiting(result, message)
 
     def append_half(self, message: Message) -> PutResult:
         """Append a half message, of the group in its PGROUP; a refusal is a result too."""
@@ -341,6 +341,9 @@ class MessageStore(Answers):
         if ended.put is not None:
             await self._finish(ended.put)
         return ended
+
+    def _waiting(self, result: PutResult, message: Message | MessageBatch) -> PutResult:
+        return waiting(result, message) if self.core.copies.are_counted else result
 
     async def _finish(self, result: PutResult) -> PutResult:
         if result.status is not PutStatus.PUT_OK:

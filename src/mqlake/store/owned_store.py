@@ -36,6 +36,7 @@ from mqlake.store.delivery.timers import TimerMessages
 from mqlake.store.delivery.transactions import Transactions
 from mqlake.store.live_settings import Current, current
 from mqlake.store.pending_sync import PendingSync
+from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.reads.live_reads import Live, LiveReads
 from mqlake.store.recovery.abort_mark import mark_closed
 from mqlake.store.recovery.checkpoint_file import CheckpointFile, Reached, reached
@@ -131,7 +132,7 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
-        self.dispatcher.arrived = self._arrived
+        self.dispatcher.arrived, self.dispatcher.begin_anew = self._arrived, self._begin_anew
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
@@ -298,6 +299,23 @@ class OwnedStore:
         if self.settings.is_slave:
             self.offsets.set(topic, queue_id, end)
         self.reads.arrivals(topic, queue_id, end)
+
+    def _begin_anew(self, queue: OwnedQueue) -> None:
+        """Empty a queue that its master has begun anew: its topic was deleted and made again."""
+        if not self.settings.is_slave:
+            return
+        _log.warning(
+            "queue %d of %s begins anew, and its %d entries are removed: the master has deleted the"
+            " topic and made it again",
+            queue.queue_id,
+            queue.topic,
+            queue.end - queue.first,
+        )
+        for base in list(queue.bases):
+            queue.remove_file(base)
+        queue.forget()
+        self.reads.forget()
+        self._last_checkpoint = -inf  # the next one is due: nothing is to derive them again
 
     def receive(self, data: bytes | memoryview) -> None:
         """Append bytes of the master's log that begin at `received.expected`.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from mqlake.store.append.put_result import PutResult
 from mqlake.store.dispatch.dispatcher import Dispatcher
 from mqlake.store.log.owned_log import OwnedCommitLog
@@ -75,7 +77,16 @@ class Watermarks:
         Args:
             results: of appends, in their order.
         """
+        if self.confirms_at_append:
+            return None
+        last = None
         for result in reversed(results):
-            if result.count:
-                return None if self.is_confirmed(result) else result
-        return None
+            if not result.count:
+                continue
+            if last is None:
+                last = result
+            if result.waits_for_slaves:
+                # Those behind it, which ask for no slave, are on the disk and on slaves after it.
+                last = replace(last, waits_for_slaves=True)
+                break
+        return None if last is None or self.is_confirmed(last) else last

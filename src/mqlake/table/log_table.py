@@ -22,6 +22,7 @@ from mqlake.spark.source.plan import Plan, plan_batch
 from mqlake.spark.stores.places import are_many, with_one_path
 from mqlake.spark.stores.plan import plan_stores
 from mqlake.spark.stores.stores import find_stores
+from mqlake.storage.shown_url import shown_url
 from mqlake.table.arrow_columns import arrow_schema
 from mqlake.table.batches import read_tasks
 from mqlake.table.given_options import option_texts
@@ -71,7 +72,7 @@ def open(  # noqa: A001 (users write mqlake.open)
         else (read_options(with_one_path(given), streaming=False),)
     )
     if not stores:
-        raise StoreError(f"{path}: no store matches this pattern")
+        raise StoreError(f"{shown_url(str(path))}: no store matches this pattern")
     if stores[0].table is not None:
         raise FormatError("option table: only Spark reads a lake table and the log as one")
     return LogTable(stores, parse_filters(where), threads or cores())

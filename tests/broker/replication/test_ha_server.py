@@ -11,6 +11,7 @@ import pytest
 from mqlake.errors import MqlakeError
 from mqlake.programs.ports import free_port
 from mqlake.protocol.codes import RequestCode, ResponseCode
+from tests.broker.live.observing import change
 from tests.broker.replication.slaves import (
     FILES,
     SIZE,
@@ -230,13 +231,76 @@ def test_a_sync_master_waits_for_its_slave(tmp_path: Path) -> None:
         slave.report(end(broker))
         codes = {answer.code for answer in await asyncio.gather(*sends)}
         assert codes == {ResponseCode.SUCCESS}
+        await change(broker, slaveTimeout=100)
         late = await broker.send(to("Orders"), BODY)
         assert late.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
         assert late.fields["queueOffset"] == "20"  # it is stored
         unwaited = await broker.send(to("Orders", properties="WAIT\x01false"), BODY)
         assert unwaited.code == ResponseCode.SUCCESS
 
-    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=300)
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=60_000)
+
+
+def test_what_a_slave_asks_for_acknowledges_nothing(tmp_path: Path) -> None:
+    """Eight bytes from anybody, or a slave whose log is another one, release no producer."""
+
+    async def test(broker: Running) -> None:
+        one, other = await slave_of(broker), await slave_of(broker)
+        one.report(0)
+        await until(lambda: server(broker).in_sync == 1)
+        send = asyncio.ensure_future(broker.send(to("Orders"), BODY))
+        await one.data()
+        other.report(end(broker))
+        other.report(end(broker))
+        assert await other.frame() == (end(broker), b"")
+        assert server(broker).in_sync == 2
+        assert not send.done()
+        one.report(end(broker))
+        assert (await send).code == ResponseCode.SUCCESS
+
+    on_a_master(tmp_path, test, brokerRole="SYNC_MASTER", slaveTimeout=60_000)
+
+
+def test_a_slave_that_is_ahead_is_sent_nothing_when_the_log_has_grown(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 3)
+        slave, wanted = await slave_of(broker), end(broker) + 100
+        slave.report(wanted)
+        assert await slave.frame() == (wanted, b"")
+        await fill(broker, 3)
+        assert end(broker) > wanted
+        for _ in range(3):
+            assert await slave.frame() == (wanted, b"")
+
+    on_a_master(tmp_path, test)
+
+
+def test_a_slave_that_asks_for_what_is_gone_is_not_in_sync(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 150)
+        broker.parts.store.core.log.remove_first()
+        slave = await slave_of(broker)
+        slave.report(1)
+        assert await slave.frame() == (1, b"")
+        assert server(broker).in_sync == 0
+
+    on_a_master(tmp_path, test)
+
+
+def test_a_slave_that_retention_has_overtaken_is_left(tmp_path: Path) -> None:
+    async def test(broker: Running) -> None:
+        await fill(broker, 6000)
+        slave = await slave_of(broker, 1 << 14)
+        slave.report(1)
+        await until(lambda: server(broker).connections and only(broker).transferred_from > 1)
+        log = broker.parts.store.core.log
+        while log.remove_first():
+            pass
+        assert only(broker).transferred_from < log.min_offset
+        await slave.closed()
+        await until(lambda: not server(broker).connections)
+
+    on_a_master(tmp_path, test, mappedFileSizeCommitLog=2 << 20)
 
 
 def test_consumers_read_what_no_slave_has_yet(tmp_path: Path) -> None:

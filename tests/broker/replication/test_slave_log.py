@@ -10,6 +10,7 @@ import pytest
 
 from mqlake.broker.replication.comparison import first_record_size
 from mqlake.errors import StoreError
+from mqlake.formats import record
 from mqlake.protocol.bodies.ha import HaRuntimeInfo
 from mqlake.protocol.body import decode_body
 from mqlake.protocol.codes import RequestCode, ResponseCode
@@ -344,6 +345,51 @@ def test_a_hostile_master(tmp_path: Path, data: bytes, words: str) -> None:
         assert end(slave) == 0
 
     with_a_master(tmp_path, lead, test)
+
+
+def test_a_first_record_that_does_not_end_is_not_held(tmp_path: Path) -> None:
+    """Nothing says how long it is before its body has come."""
+    head = stream(filled(1).log)[4:]
+    body_at = record.HEAD_SIZES[0] - 8  # without the size, which comes before it
+    endless = head[:body_at] + (1 << 30).to_bytes(4, "big") + bytes(2 * SIZE)
+
+    async def lead(one: Master, _: OwnedStore) -> None:
+        if await one.report() == 0:
+            one.send(SIZE, b"x")  # so that the first byte is asked for
+        else:
+            one.send(4, endless)
+        await one.gone()
+
+    async def test(slave: Running) -> None:
+        await problem(slave, "begins with no record: it has no end")
+        assert end(slave) == 0
+
+    with_a_master(tmp_path, lead, test)
+
+
+def test_others_are_served_while_many_short_frames_are_taken(tmp_path: Path) -> None:
+    beats, turns = 500, 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def lead(one: Master, _: OwnedStore) -> None:
+        await one.report()
+        one.writer.write(encode_head(0, 0) * beats + b"\xff" * 12)
+        await one.gone()
+
+    async def test(slave: Running) -> None:
+        turning = asyncio.create_task(turn())
+        await problem(slave, "not the head")
+        turning.cancel()
+        assert turns > beats
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mqlake.broker.replication.slave_log._TURN", 0)
+        with_a_master(tmp_path, lead, test)
 
 
 def test_a_master_that_skips_bytes(tmp_path: Path) -> None:

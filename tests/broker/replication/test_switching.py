@@ -10,7 +10,17 @@ import pytest
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.store.settings import BrokerRole
 from tests.broker.live.observing import change
-from tests.broker.replication.slaves import FILES, SLAVE, end, follower, log_of, server, until
+from tests.broker.replication.slaves import (
+    FILES,
+    SLAVE,
+    Slave,
+    close_all,
+    end,
+    follower,
+    log_of,
+    server,
+    until,
+)
 from tests.broker.running import Running, running, to
 from tests.broker.slave.pairs import name_server
 
@@ -73,6 +83,25 @@ def test_a_promoted_sync_master_waits_for_slaves(tmp_path: Path) -> None:
                 assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
             await change(broker, brokerRole="ASYNC_MASTER")
             assert await send(broker) == 3
+
+    asyncio.run(run())
+
+
+def test_a_send_that_waits_for_slaves_is_not_acknowledged_by_a_demotion(tmp_path: Path) -> None:
+    settings = {"brokerRole": "SYNC_MASTER", "slaveTimeout": 2000}
+
+    async def run() -> None:
+        async with running(tmp_path, **FILES, **settings) as broker:
+            try:
+                slave = await Slave.connect(server(broker).address)
+                slave.report(0)
+                await until(lambda: server(broker).in_sync)
+                sent = asyncio.ensure_future(broker.send(to("Orders"), BODY))
+                await slave.data()
+                await change(broker, brokerRole="SLAVE")
+                assert (await sent).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+            finally:
+                await close_all()
 
     asyncio.run(run())
 

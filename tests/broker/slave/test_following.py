@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -130,9 +131,12 @@ class Master:
     Attributes:
         answers: bodies by request code; a number is a code of refusal.
         asked: how often each code was asked for.
+        end: where its log ends.
+        looks: how often that was asked for.
     """
 
     def __init__(self) -> None:
+        self.end = self.looks = 0
         self.answers: dict[int, bytes | int] = {}
         self.fields: dict[int, Mapping[str, str]] = {}
         self.asked: dict[int, int] = {}
@@ -145,7 +149,14 @@ class Master:
         return response(request, header=dict(self.fields.get(request.code, {})), body=found)
 
     def routes(self) -> list[Route]:
-        return [Route(code, self._answer) for code in CODES]
+        return [Route(code, self._answer) for code in CODES] + [
+            Route(RequestCode.GET_BROKER_RUNTIME_INFO, self._where)
+        ]
+
+    def _where(self, _peer: Peer, request: Command) -> Command:
+        self.looks += 1
+        table = {"commitLogMinOffset": "0", "commitLogMaxOffset": str(self.end)}
+        return response(request, body=encode_body({"table": table}))
 
 
 CODES = (
@@ -251,6 +262,36 @@ def test_a_table_that_a_later_version_has_emptied_is_empty(tmp_path: Path) -> No
             empty = DataVersion(6, 0, 2000)
             wanted = ({}, {}, {}, {}, [], (empty, empty, empty))
             await until(lambda: state(slave) == wanted)
+
+    asyncio.run(run())
+
+
+def test_positions_wait_for_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies before them is done with, but perhaps in the master's log only."""
+    monkeypatch.setattr(following, "_PATIENCE", 0.05)
+
+    async def run() -> None:
+        async with of_master(tmp_path) as (told, slave):
+            before = state(slave)
+            told.end = 1
+            told.answers = {
+                RequestCode.GET_ALL_CONSUMER_OFFSET: b'{"offsetTable":{"Orders@readers":{"0":9}},'
+                b'"dataVersion":' + NEWER + b"}",
+                RequestCode.GET_ALL_DELAY_OFFSET: b'{"offsetTable":{"1":9},"dataVersion":'
+                + NEWER
+                + b"}",
+                RequestCode.GET_TIMER_CHECK_POINT: struct.pack(">4q", 9, 9, 9, 9),
+            }
+            timer = slave.parts.store.timers.checkpoint()
+            asked = told.looks
+            await until(lambda: told.looks >= asked + 9)
+            assert state(slave) == before
+            assert slave.parts.store.timers.checkpoint() == timer
+            assert slave.parts.replicas.master_answers
+            told.end = 0  # as if the rest had come
+            await until(lambda: offsets_of(slave) == {"Orders@readers": {0: 9}})
+            await until(lambda: slave.parts.store.config.delay_offsets.items() == [(1, 9)])
+            await until(lambda: slave.parts.store.timers.checkpoint() != timer)
 
     asyncio.run(run())
 

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from mqlake.admin import Admin, brokers
+from mqlake.broker.replicas import Replicas
 from mqlake.broker.slave import following
 from tests.broker.running import running
 from tests.broker.slave.pairs import SLAVE, name_server, pair, until
@@ -36,6 +37,16 @@ def test_a_slave_that_starts_first_finds_its_master(tmp_path: Path) -> None:
             await until(lambda: slave.parts.replicas.master_address == "")
 
     asyncio.run(run())
+
+
+def test_the_log_of_one_master_is_not_taken_for_that_of_another() -> None:
+    found = Replicas()
+    found.found_master("one:1", "one:2")
+    for address in ("", "one:1"):
+        found.found_master(address, "")
+        assert found.master_ha_address == "one:2"
+    found.found_master("two:1", "")  # where nobody listens for slaves
+    assert (found.master_address, found.master_ha_address) == ("two:1", "")
 
 
 def test_the_status_of_both(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -215,8 +217,59 @@ def test_the_archive_of_another_store_is_refused(tmp_path: Path) -> None:
         archived(other.path, to)
     with pytest.raises(StoreError, match="it is the archive of another store, or this one was"):
         open_place(str(other.path), str(to))
+    with pytest.raises(StoreError, match=r"no segment in it, and .* goes up to"):
+        open_place(str(tmp_path / "wrong"), str(to))
     with pytest.raises(StoreError, match=r"no manifest\.json in it, so it is no archive"):
         open_place(str(other.path), str(tmp_path))
+
+
+def test_an_archive_without_its_beginning_is_that_of_its_store_only(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(150)
+    growing.drop_first_segment()
+    archived(growing.path, to)
+    shutil.rmtree(growing.path)
+    other = GrowingStore(growing.path, seed=7)
+    other.grow(12)
+    with pytest.raises(StoreError, match=r"the last segment in .* begins at 0: it is the archive"):
+        open_place(str(other.path), str(to))
+
+
+def test_a_first_run_that_was_killed_while_it_wrote_the_manifest(tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    archived(growing.path, to)
+    whole = (to / "manifest.json").read_bytes()
+    (to / "manifest.json").unlink()
+    (to / "manifest.json.tmp").write_bytes(whole[:50] + bytes(len(whole) - 50))
+    assert archived(growing.path, to).segments
+    assert (to / "manifest.json").read_bytes().count(b"commitlog/")
+    checked(to)
+
+
+WRONG: dict[str, tuple[str, dict[str, Any]]] = {
+    "a path that leads out": ("files", {"path": "../x"}),
+    "an object that leads out": ("files", {"object": "a/../../x"}),
+    "a very deep path": ("files", {"path": "/".join("a" * 40_000)}),
+    "a very long path": ("files", {"path": "a" * 5000}),
+    "a very large file": ("files", {"size": 1 << 62}),
+    "more stored than there is": ("files", {"size": 1, "stored": 2}),
+    "a segment that is not where it says": ("segments", {"start": 5}),
+    "a segment of another size": ("segments", {"size": 8192}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_manifest_that_cannot_be(case: str, tmp_path: Path) -> None:
+    growing, to = GrowingStore(tmp_path / "store"), tmp_path / "archive"
+    growing.grow(60)
+    archived(growing.path, to)
+    manifest = json.loads((to / "manifest.json").read_text())
+    part, changes = WRONG[case]
+    manifest[part][0] |= changes
+    (to / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(StoreError, match="the manifest contradicts itself"):
+        read_manifest(LocalDirectory(to))
 
 
 def test_two_runs_at_once_do_not_undo_each_other(tmp_path: Path) -> None:

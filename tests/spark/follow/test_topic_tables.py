@@ -79,6 +79,15 @@ def test_rows_go_to_the_table_of_their_topic(tmp_path: Path, format_: Format) ->
 
 
 @with_versions
+def test_a_table_whose_directory_has_a_cut_name(tmp_path: Path, format_: Format) -> None:
+    table = opened(tmp_path, format_)
+    add(table, 0, [row(1, "支" * 60), row(2, "Orders")])
+    table = opened(tmp_path, format_)
+    assert sorted(file.topic for file in table.files()) == ["Orders", "支" * 60]
+    assert sum(one.num_rows for one in table.scan(("topic", "body"))) == 2
+
+
+@with_versions
 def test_tables_by_day(tmp_path: Path, format_: Format) -> None:
     table = opened(tmp_path, format_, partition_by=("day",))
     for number in range(3):

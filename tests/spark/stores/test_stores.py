@@ -296,3 +296,38 @@ def test_without_spark(two: dict[str, GrowingStore], tmp_path: Path) -> None:
     assert len(opened.explain().splitlines()) == 2
     with pytest.raises(StoreError, match="no store matches this pattern"):
         mqlake.open(f"{tmp_path}/nothing-*")
+
+
+def test_new_stores_are_no_copies_of_each_other(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name / "commitlog").mkdir(parents=True)
+        (tmp_path / name / "commitlog" / ("0" * 20)).write_bytes(bytes(4096))
+    assert rows_of({"path": f"{tmp_path}/*", "columns": COLUMNS}) == []
+
+
+@pytest.mark.parametrize("name", ["a,b", "store[1]", "what?"])
+def test_a_directory_whose_name_looks_like_a_pattern(name: str, tmp_path: Path) -> None:
+    growing = grown(tmp_path / name, 1)
+    table = mqlake.open(growing.path, columns=["keys"])
+    assert table.reader().read_all().num_rows == len(growing.keys)
+
+
+def test_the_query_of_a_url_is_no_pattern() -> None:
+    assert not are_many({"path": "s3://bucket/store?region=x"})
+    assert are_many({"path": "s3://bucket/*/store?region=x"})
+
+
+def test_a_broker_that_gets_another_name(tmp_path: Path) -> None:
+    growing = grown(tmp_path / "a" / "store", 1)
+    given_options = {"path": f"{tmp_path}/*/store", "startingOffsets": "earliest"}
+    query = StoresEngine({**given_options, "columns": COLUMNS})
+    query.run_all()
+    before = len(growing.keys)
+    (growing.path / "config").mkdir(exist_ok=True)
+    (growing.path / "config" / "broker.properties").write_text("brokerName=b\n")
+    growing.grow(5)
+    query.run_all()
+    query.restart()
+    growing.grow(5)
+    query.run_all()
+    assert query.by_broker == {"a": growing.keys[:before], "b": growing.keys[before:]}

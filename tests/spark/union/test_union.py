@@ -13,7 +13,9 @@ import pytest
 from deltalake import DeltaTable
 
 from mqlake.errors import FormatError, JobError, StoreError
-from mqlake.spark.follow.identity import Identity
+from mqlake.jobs.archive.job import archive
+from mqlake.spark.data_source import RocketMQDataSource
+from mqlake.spark.follow.identity import Identity, note_query
 from mqlake.spark.follow.options import Format
 from mqlake.spark.reading.conditions import (
     AnyNumber,
@@ -28,8 +30,10 @@ from mqlake.spark.source.options import read_options
 from mqlake.spark.union import followed
 from mqlake.spark.union.plan import plan_union
 from mqlake.spark.union.read import LakeTask
+from mqlake.storage.object_target import LocalTarget
+from tests.spark.source.growing import GrowingStore
 from tests.spark.source.rows import Row
-from tests.spark.union.kept_lake import FOLLOWER, KeptLake, rows_of
+from tests.spark.union.kept_lake import FOLLOWER, KeptLake, rows_of, union_rows
 from tests.store.make_store import START
 
 every_format = pytest.mark.parametrize("format_", Format)
@@ -324,3 +328,40 @@ def test_wrong_options(tmp_path: Path) -> None:
         lake.rows(table="s3://bucket/table")
     with pytest.raises(JobError, match="no such table in the catalog"):
         lake.rows(table="a.b", catalog=f"sqlite:///{tmp_path}/catalog.db")
+
+
+def test_a_log_whose_beginning_is_in_an_archive(tmp_path: Path) -> None:
+    lake = KeptLake(tmp_path, Format.DELTA)
+    lake.take(3)
+    lake.grow(80)
+    archive(lake.store.path, LocalTarget(tmp_path / "archive"))
+    lake.store.drop_first_segment()
+    lake.store.drop_first_segment()
+    assert lake.rows(archive=tmp_path / "archive") == lake.expected()
+    alone = {"table": str(lake.out), "archive": str(tmp_path / "archive")}
+    assert union_rows(alone) == lake.expected()
+
+
+def test_several_paths_are_refused(tmp_path: Path) -> None:
+    lake = KeptLake(tmp_path, Format.DELTA)
+    lake.take(3)
+    source = RocketMQDataSource(lake.given(path=f"{lake.store.path},{tmp_path}"))
+    with pytest.raises(FormatError, match="path names several stores: leave path out"):
+        source.schema()
+
+
+@pytest.mark.parametrize("source", [{}, {"subscribe": "C"}])
+def test_topics_of_several_stores(tmp_path: Path, source: dict[str, str]) -> None:
+    lake = KeptLake(tmp_path, Format.DELTA, source=source and {"subscribe": "A,B"})
+    lake.take(8)
+    other = GrowingStore(tmp_path / "other", seed=5)
+    other.grow(12, topics=("C",))
+    second = msgspec.structs.replace(lake.options, store=other.path, source=source)
+    note_query(second, Identity("f" * 32, str(other.path), "", {"physicalOffset": 0}))
+    given = {"table": str(lake.out), "columns": "topic,physicalOffset"}
+    in_a = sum(row["topic"] == "A" for row in lake.expected())
+    for topics, count in (("A", in_a), ("C", 12), ("A,C", in_a + 12)):
+        assert len(union_rows({**given, "subscribe": topics})) == count
+    wrong = FormatError if source else StoreError
+    with pytest.raises(wrong, match="topic 'Z'"):
+        union_rows({**given, "subscribe": "C,Z"})

@@ -31,8 +31,11 @@ def test_by_default_a_sync_master_waits_for_one_slave() -> None:
     found = copies()
     assert (found.needed, found.confirmed, found.in_sync) == (1, 0, 0)
     assert found.missing is not None
-    one = found.join(0)
+    one = found.join(200)
     assert found.missing is None
+    assert found.confirmed == 0  # it was sent nothing: its log may be another one
+    found.acknowledge(one, 200)
+    assert found.confirmed == 0
     found.acknowledge(one, 300)
     assert found.confirmed == 300
     found.acknowledge(one, 200)  # what a slave has, it does not lose
@@ -49,7 +52,7 @@ def test_an_async_master_waits_for_none() -> None:
 def test_of_several_slaves_as_many_as_are_needed_count() -> None:
     found = copies(inSyncReplicas=3)
     for offset in (100, 500, 300):
-        found.join(offset)
+        found.acknowledge(found.join(0), offset)
     assert (found.needed, found.confirmed) == (2, 300)
 
 
@@ -142,6 +145,54 @@ def test_a_message_may_ask_not_to_wait(tmp_path: Path, text: str) -> None:
         assert store.watermarks.unconfirmed(results) is None
         waits = message(encoded_properties=b"WAIT\x01true\x02A\x01b\x02")
         assert store.watermarks.unconfirmed(store.append_many([waits])) is not None
+
+    on_a_store(tmp_path, test)
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_messages_put_together_wait_for_the_last_that_asks_to(tmp_path: Path, flush: str) -> None:
+    async def test(store: MessageStore, _: object) -> None:
+        one = store.copies.join(0)
+        unwaited = message(properties={"WAIT": "false"})
+        results = store.append_many([unwaited, message(), unwaited])
+        confirmed = asyncio.ensure_future(store.confirm(results))
+        await asyncio.sleep(0.2)
+        assert not confirmed.done()
+        store.copies.acknowledge(one, results[-1].end)
+        assert all(result.is_ok for result in await asyncio.wait_for(confirmed, 30))
+
+    on_a_store(tmp_path, test, flushDiskType=flush)
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_put_that_waits_is_not_acknowledged_by_a_demotion(
+    tmp_path: Path, flush: str, joined: bool
+) -> None:
+    async def test(store: MessageStore, live: LiveSettings[object]) -> None:
+        if joined:
+            store.copies.join(0)
+        confirmed = asyncio.ensure_future(store.confirm(store.append_many([message()])))
+        if joined:
+            await asyncio.sleep(0.1)
+        live.switch(make_settings(SYNC | {"slaveTimeout": 200, "brokerRole": "SLAVE"} | given))
+        (result,) = await asyncio.wait_for(confirmed, 30)
+        late, none = PutStatus.FLUSH_SLAVE_TIMEOUT, PutStatus.SLAVE_NOT_AVAILABLE
+        assert result.status in (late, none)
+        assert result.count == 1
+
+    given = {"flushDiskType": flush}
+    on_a_store(tmp_path, test, slaveTimeout=200, **given)
+
+
+def test_a_put_that_waits_goes_on_at_an_async_master(tmp_path: Path) -> None:
+    async def test(store: MessageStore, live: LiveSettings[object]) -> None:
+        store.copies.join(0)
+        put = asyncio.ensure_future(store.put(message()))
+        await asyncio.sleep(0.1)
+        assert not put.done()
+        live.switch(make_settings(SYNC | {"brokerRole": "ASYNC_MASTER"}))
+        await asyncio.wait_for(put, 30)
 
     on_a_store(tmp_path, test)
 

@@ -132,6 +132,30 @@ def test_a_slave_goes_on_as_master_when_it_is_opened_as_one() -> None:
     assert (result.is_ok, result.queue_offset) == (True, before)
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_a_topic_that_was_deleted_and_made_again(together: bool) -> None:
+    master, disk = opened(), RecordedDisk()
+    slave = opened("SLAVE", disk=disk)
+    master.put(Message("Others", b"other"))
+    for number in range(30):
+        assert master.put(Message("Topic0", b"old", keys=f"k{number}")).is_ok
+    if not together:
+        slave.receive(stream(master.log))
+        slave.tick()
+    master._complete(master.remove_topic("Topic0"))  # pyright: ignore[reportPrivateUsage]
+    for _ in range(2):
+        assert master.put(Message("Topic0", b"new")).is_ok
+    slave.receive(stream(master.log, slave.log.end))
+    same(slave, master)
+    slave.receive(stream(master.log, slave.log.end))
+    slave.lead()
+    same(slave, master)
+    slave.abandon()
+    promoted = opened(disk=disk)
+    same(promoted, master)
+    assert promoted.put(Message("Topic0", b"newer")).queue_offset == 2
+
+
 def test_a_log_may_begin_where_the_masters_does() -> None:
     master = filled()
     start = master.log.segments[1].base
@@ -195,6 +219,25 @@ def test_a_record_for_another_place_is_not_appended() -> None:
     with pytest.raises(StoreError, match="another physical offset"):
         slave.receive(data[second:])
     assert slave.log.end == 0
+
+
+def test_a_record_leaves_room_for_the_blank_record_that_ends_a_file() -> None:
+    """A log that rolls by itself would have what follows at other offsets than the master."""
+    master = opened(size=2 * SIZE)
+    overhead = master.put(Message("Topic0", b"x")).size - 1
+    second = overhead + 1
+    for left in (record.FRAME_SIZE, record.FRAME_SIZE - 1, 1, 0):
+        master, slave = opened(size=2 * SIZE), opened("SLAVE")
+        master.put(Message("Topic0", b"x"))
+        master.put(Message("Topic0", bytes(SIZE - second - overhead - left)))
+        assert master.log.end == SIZE - left
+        if left == record.FRAME_SIZE:
+            slave.receive(stream(master.log))
+            assert slave.log.end == SIZE - left
+        else:
+            with pytest.raises(StoreError, match="does not fit"):
+                slave.receive(stream(master.log))
+            assert slave.received.expected == 0
 
 
 def test_a_damaged_body_is_copied_as_it_is_and_counted() -> None:

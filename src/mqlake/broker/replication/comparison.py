@@ -74,7 +74,7 @@ class Comparison:
     ) -> None:
         self._copying, self._first, self._master = copying, first, master
         self._since, self._begin = since, begin
-        self._start = b""
+        self._start = bytearray()
         self.is_over = False
         self.request = self._request()
         self._next = self.request
@@ -183,7 +183,7 @@ class Comparison:
         return _INT.pack(size) + self._start
 
 
-def first_record_size(data: bytes) -> int | None:
+def first_record_size(data: bytes | bytearray) -> int | None:
     """Return the size of a record from what follows its size; None if more of it is needed.
 
     Raises:

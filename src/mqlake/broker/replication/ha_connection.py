@@ -154,6 +154,7 @@ class HaConnection:
                 wanted,
                 watermarks.min_offset,
             )
+            return
         _log.info("slave %s: asks for physical offset %d", self.address, wanted)
         self._copy = self._store.copies.join(wanted)
         self._note_sync()
@@ -189,21 +190,40 @@ class HaConnection:
 
     @property
     def _is_more(self) -> bool:
-        copying, watermarks = self._store.copying, self._store.watermarks
-        return watermarks.min_offset <= self.transferred_from < copying.end
+        # A slave that is not counted is sent nothing, however long the log becomes.
+        return self._copy is not None and self.transferred_from < self._store.copying.end
+
+    def _check_kept(self) -> None:
+        """Make sure that retention has not overtaken the slave.
+
+        Raises:
+            _EndedError: it has. A slave of mqlake's finds out when it connects again.
+        """
+        first = self._store.watermarks.min_offset
+        if self.transferred_from < first:
+            raise _EndedError(
+                f"it was sent the log up to physical offset {self.transferred_from} only, and this"
+                f" log begins at {first} now; start it with an empty store"
+            )
 
     async def _send_waiting(self) -> None:
-        """Send what there is."""
+        """Send what there is.
+
+        Raises:
+            _EndedError: what comes next is not kept any more.
+        """
         copying, most = self._store.copying, self._settings.ha_transfer_batch_size
         while self._is_more:
             if pause := self._rate.pause(self._loop.time()):
                 await asyncio.sleep(pause)
+            self._check_kept()
             offset = self.transferred_from
             if copying.end - offset <= _FAR_BEHIND:
                 await self._send_frame(copying.part(offset, most))
                 continue
             read = copying.reading(offset, max(_READ, most))
             data = memoryview(await self._loop.run_in_executor(None, read))
+            self._check_kept()  # else the file may have been closed before it was read
             if not data:
                 raise StoreError(f"the log cannot be read at physical offset {offset}")
             for at in range(0, len(data), most):

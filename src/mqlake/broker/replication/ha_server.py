@@ -104,8 +104,8 @@ class HaServer:
 
     def _report_missing(self) -> None:
         """Log when a SYNC_MASTER begins or ends to lack slaves."""
-        missing = self._store.copies.missing
-        if not self._store.copies.are_counted or missing == self._was_missing:
+        missing, role = self._store.copies.missing, self._settings.now.broker_role
+        if role is not BrokerRole.SYNC_MASTER or missing == self._was_missing:
             return
         if missing is not None:
             _log.warning("%s: sends are answered SLAVE_NOT_AVAILABLE until then", missing)
@@ -143,6 +143,8 @@ class HaServer:
         _log.info("slave %s: disconnected: %s", connection.address, reason)
 
     def _refusal(self, writer: asyncio.StreamWriter) -> str | None:
+        if not self.address:
+            return "the port is being closed"
         if len(self.connections) >= _MOST:
             return f"{_MOST} slaves are connected"
         if not self._allowed:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 from contextlib import suppress
+from time import perf_counter
 
 from mqlake.broker.replication.comparison import (
     Begin,
@@ -33,6 +34,9 @@ _CONNECT = 5.0
 """Seconds that a connection may take."""
 _READ = 1 << 18
 """Most bytes that are read at once."""
+_TURN = 0.002
+"""Seconds after which others are served while what was read is gone through: it may be frames of a
+few bytes."""
 
 _log = logging.getLogger(__name__)
 
@@ -224,8 +228,12 @@ class SlaveLog:
                 raise MqlakeError("the master closed the connection")
             self.last_read = self._store.clock.milliseconds()
             self._rate.add(len(data), self._loop.time())
+            until = perf_counter() + _TURN
             for piece in frames.feed(data):
                 self._take(piece, comparison)
+                if perf_counter() >= until:
+                    await asyncio.sleep(0)
+                    until = perf_counter() + _TURN
             if comparison.is_over:
                 await self._acknowledge(writer)
 
@@ -245,13 +253,13 @@ class SlaveLog:
             copying.take(new)
         self.master_flush_offset = piece.offset + len(piece.data)
         if comparison.is_over:
+            self._compare_from = None
             self._received += len(piece.data)
             self._activated()
 
     def _activated(self) -> None:
         if not self.is_activated:
             self.is_activated, self.problem = True, None
-            self._compare_from = None
             _log.info("the master's log is followed, from %d on", self._store.watermarks.end)
 
     async def _acknowledge(self, writer: asyncio.StreamWriter) -> None:

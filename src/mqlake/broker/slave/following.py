@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sized
 from functools import partial
+from time import monotonic
 from typing import Final
 
 from mqlake.broker.parts import Parts
@@ -14,6 +15,7 @@ from mqlake.errors import MqlakeError
 from mqlake.formats.config import DataVersion
 from mqlake.protocol.codes import RequestCode, ResponseCode
 from mqlake.protocol.errors import BodyError, RemotingError
+from mqlake.remoting.slices import Job
 
 TICK: Final = 3.0
 """Seconds between two looks at consumer offsets and at the timer."""
@@ -21,6 +23,9 @@ FULL: Final = 60.0
 """Seconds between two looks at all other tables."""
 _AGAIN: Final = 10.0
 """Seconds after which they are looked at again if one of them could not be copied."""
+_PATIENCE: Final = 1.0
+"""Seconds that a table of positions waits for the log."""
+_LOOK: Final = 0.01
 
 _log: Final = logging.getLogger(__name__)
 
@@ -38,7 +43,7 @@ class TableSync:
         self._next_full = 0.0
         self._copied_from = ""
         self._copying: asyncio.Task[None] | None = None
-        self._is_stopped = False
+        self._is_stopped = self._lags = False
         self._failures: dict[str, str] = {}
         parts.repeating.every(TICK, self._copy_soon)
         parts.replicas.on_change.append(self._copy_soon)
@@ -130,7 +135,7 @@ class TableSync:
             _check_loss("topics", found.topics, topics, found.version, topics.version)
             topics.follow(found.topics, found.version)
             await self._parts.store.keep(self._config.topics)
-        if found.mapping_version != static_topics.version:
+        if found.mapping_version != static_topics.version and self._follows(address):
             static_topics.follow(found.mappings, found.mapping_version)
             await self._parts.store.keep(self._config.static_topics)
 
@@ -147,7 +152,7 @@ class TableSync:
     async def _delay_offsets(self, address: str) -> None:
         offsets, version = await self._master.delay_offsets(address)
         known = self._config.delay_offsets
-        if not self._follows(address):
+        if not await self._has_log_of(address):
             return
         _check_loss("delay offsets", offsets, known.items(), version, known.version)
         known.follow(offsets, version)
@@ -155,22 +160,53 @@ class TableSync:
     async def _consumer_offsets(self, address: str) -> None:
         table, version = await self._master.consumer_offsets(address)
         known = self._config.consumer_offsets
-        if not self._follows(address):
+        if not await self._has_log_of(address):
             return
         if not table:
             here = list(known.committed())
             _check_loss("consumer offsets", table, here, version, known.version)
-        await self._parts.slices.finish(known.follow(table, version))
+        await self._parts.slices.finish(self._while_slave(address, known.follow(table, version)))
 
     async def _timer(self, address: str) -> None:
         checkpoint = await self._master.body(address, RequestCode.GET_TIMER_CHECK_POINT)
-        if self._follows(address):
+        if await self._has_log_of(address):
             self._parts.store.timers.follow(bytes(checkpoint))
 
     async def _other(self, code: RequestCode, address: str) -> None:
         body = await self._master.body(address, code)
         if self._follows(address):
-            await self._parts.slices.finish(self._parts.followed[code](body))
+            job = self._while_slave(address, self._parts.followed[code](body))
+            await self._parts.slices.finish(job)
+
+    def _while_slave(self, address: str, job: Job[None]) -> Job[None]:
+        """Go on with a job as long as this is the slave of a master: its own tables are later."""
+        for step in job:
+            if not self._follows(address):
+                return
+            yield step
+
+    async def _has_log_of(self, address: str) -> bool:
+        """Wait a moment until this log has what the master's has now; say whether it has.
+
+        Positions, as of delivery or of a group, wait for that: if this slave is promoted, what is
+        before them is done with, though what was done may be in the master's log only.
+        """
+        end, watermarks = (await self._master.log(address)).end, self._parts.store.watermarks
+        deadline = monotonic() + _PATIENCE
+        while True:
+            is_complete = watermarks.end >= end
+            if is_complete or not self._follows(address) or monotonic() >= deadline:
+                break
+            await asyncio.sleep(_LOOK)
+        if is_complete is self._lags:
+            self._lags = not is_complete
+            _log.info(
+                "the log of master %s is %s: positions are %s",
+                address,
+                "copied" if is_complete else f"not copied up to {end} yet",
+                "copied again" if is_complete else "not copied until then",
+            )
+        return is_complete and self._follows(address)
 
 
 def _check_loss(

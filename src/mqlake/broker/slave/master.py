@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from mqlake.broker.replication.master_log import MasterLog, ask
 from mqlake.broker.slave import answers
 from mqlake.broker.slave.answers import Members
 from mqlake.formats.config import DataVersion
@@ -68,6 +69,10 @@ class MasterClient:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+    async def log(self, address: str) -> MasterLog:
+        """Return where the commit log begins and ends."""
+        return await ask(self._client, address)
 
     async def topics(self, address: str) -> TopicTables:
         """Return all topics."""

@@ -28,6 +28,8 @@ from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
 
 NOTE = "batches.json"
+TOPIC = "topic.json"
+"""In the state directory of a table whose directory has a name that is cut."""
 
 Open = Callable[[FollowOptions], LakeTable]
 
@@ -47,9 +49,9 @@ class TopicTables:
         self._options, self._open_one = options, open_one
         self._tables: dict[str, LakeTable] = {}
         self._merging: dict[str, str] = {}
-        names = [path.parent.parent.name for path in options.out.glob(f"*/{STATE}/{FOLLOWERS}")]
-        for name in sorted(names):
-            topic = topic_of(name)
+        places = [path.parent.parent for path in options.out.glob(f"*/{STATE}/{FOLLOWERS}")]
+        for place in sorted(places):
+            topic = topic_of(place.name) or _noted_topic(place)
             if topic is not None:
                 self._table(topic)
 
@@ -136,6 +138,9 @@ class TopicTables:
         if topic not in self._tables:
             name, url = directory_name(topic), self._options.url
             out = self._options.out / name
+            if topic_of(out.name) is None:
+                state = LocalOwnedDirectory.make(out / STATE)
+                replace_file(state, TOPIC, msgspec.json.encode(topic))
             for id_, known in followers_of(self._options.out).items():
                 note_follower(out, id_, _of_topic(known, topic))
             options = msgspec.structs.replace(
@@ -152,6 +157,18 @@ class TopicTables:
             return {}
         except msgspec.MsgspecError as error:
             raise JobError(f"{path}: damaged: {error}") from None
+
+
+def _noted_topic(place: Path) -> str | None:
+    """Return the topic of a table whose directory's name is cut; None for what is no such table."""
+    path = place / STATE / TOPIC
+    try:
+        topic = msgspec.json.decode(path.read_bytes(), type=str)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise JobError(f"{path}: damaged: {error}") from None
+    return topic if directory_name(topic) == place.name else None
 
 
 def _by_topic(files: Sequence[DataFile]) -> dict[str, list[DataFile]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mqlake.storage.protocol import Directory
+from mqlake.storage.shown_url import shown_url
 from mqlake.store.archive.opening import open_directory, open_place
 
 __all__ = ["Location", "open_directory", "open_location"]
@@ -22,6 +23,11 @@ class Location(msgspec.Struct, frozen=True):
     path: str
     archive: str | None = None
     settings: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        """What messages call the store: its path, without what may be a secret."""
+        return shown_url(self.path)
 
 
 def open_location(location: Location | str) -> Directory:

@@ -59,7 +59,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """What messages call the store."""
-        return self.location.path
+        return self.location.name
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool | None = None) -> ReadOptions:

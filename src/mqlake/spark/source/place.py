@@ -9,6 +9,7 @@ from typing import NamedTuple
 from mqlake.errors import StoreError
 from mqlake.spark.reading.directory import Location, open_location
 from mqlake.storage.protocol import Directory
+from mqlake.storage.shown_url import shown_url
 from mqlake.store.log import segments
 from mqlake.store.log.segments import CommitLog, open_log
 from mqlake.store.snapshot import Snapshot, is_store
@@ -31,7 +32,7 @@ def open_store(location: Location | str) -> Generator[OpenStore]:
     """
     directory = open_location(location)
     if not is_store(directory):
-        path = location if isinstance(location, str) else location.path
+        path = shown_url(location if isinstance(location, str) else location.path)
         raise StoreError(
             f"{path}: no {segments.DIRECTORY}/ in it; path is the store directory itself, and all "
             "hosts of the cluster see it"

@@ -40,7 +40,7 @@ class Task(msgspec.Struct, frozen=True):
     @property
     def store(self) -> str:
         """What messages call the store."""
-        return self.location.path
+        return self.location.name
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """Which stores options name: several paths, or a pattern that directories match.
 
 A pattern has `*`, `?` or `[…]` as in a shell; each part of a path is matched by itself, and only
-stores count that match: other directories are passed over.
+stores count that match: other directories are passed over. In a URL, `?` begins the query. What is
+a directory of this machine as it is written is that directory, whatever its name contains.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.spark.reading.directory import open_directory, open_location
 from mqlake.spark.source.options import location_of
+from mqlake.storage.shown_url import shown_url
 from mqlake.store.snapshot import is_store
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -33,7 +37,7 @@ class Places(NamedTuple):
 def are_many(given: Mapping[str, str]) -> bool:
     """Say whether options name several stores, or a pattern."""
     texts = _texts(given)
-    return len(texts) > 1 or any(map(_PATTERN.search, texts))
+    return len(texts) > 1 or any(map(_is_pattern, texts))
 
 
 def with_one_path(given: Mapping[str, str]) -> dict[str, str]:
@@ -53,14 +57,15 @@ def find_places(given: Mapping[str, str]) -> Places:
     found: dict[str, None] = {}
     texts = _texts(given)
     for text in texts:
-        paths = _matching(text, given) if _PATTERN.search(text) else [text]
+        paths = _matching(text, given) if _is_pattern(text) else [text]
         found.update(dict.fromkeys(paths))
-    return Places(tuple(found), any(map(_PATTERN.search, texts)))
+    return Places(tuple(found), any(map(_is_pattern, texts)))
 
 
 def _texts(given: Mapping[str, str]) -> list[str]:
     values = {name.lower(): text for name, text in given.items()}
-    found = [part.strip() for part in values.get("path", "").split(",")]
+    path = values.get("path", "").strip()
+    found = [path] if _is_directory(path) else [part.strip() for part in path.split(",")]
     if "paths" in values:
         try:
             found += msgspec.json.decode(values["paths"], type=list[str])
@@ -71,15 +76,26 @@ def _texts(given: Mapping[str, str]) -> list[str]:
     return [text for text in found if text]
 
 
+def _is_pattern(text: str) -> bool:
+    path = text.partition("?")[0] if "://" in text else text
+    return _PATTERN.search(path) is not None and not _is_directory(text)
+
+
+def _is_directory(text: str) -> bool:
+    path = unquote(urlsplit(text).path) if text.startswith("file:") else text
+    return "://" not in path and Path(path).is_dir()
+
+
 def _matching(pattern: str, given: Mapping[str, str]) -> list[str]:
     """Return the paths of stores that match a pattern, sorted."""
     # A scheme's // is no empty part, and the ? of a URL's query is no pattern.
-    scheme, sign, rest = pattern.rpartition("://")
+    scheme, sign, rest = pattern.partition("://") if "://" in pattern else ("", "", pattern)
+    rest, mark, query = rest.partition("?") if sign else (rest, "", "")
     parts = rest.rstrip("/").split("/")
     first = next(number for number, part in enumerate(parts) if _PATTERN.search(part))
     base = f"{scheme}{sign}{'/'.join(parts[:first])}" or ("/" if pattern.startswith("/") else ".")
     settings = location_of({**with_one_path(given), "path": base}).settings
-    directory, found = open_directory(base, settings), [""]
+    directory, found = open_directory(f"{base}{mark}{query}", settings), [""]
     for part in parts[first:]:
         found = [
             f"{above}/{name}".lstrip("/")
@@ -88,8 +104,11 @@ def _matching(pattern: str, given: Mapping[str, str]) -> list[str]:
             if fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
         ]
         if len(found) > _MOST:
-            raise FormatError(f"{pattern}: more than {_MOST} paths match: make it narrower")
-    paths = (f"{base.rstrip('/')}/{path}" for path in found if directory.is_directory(path))
+            raise FormatError(
+                f"{shown_url(pattern)}: more than {_MOST} paths match: make it narrower"
+            )
+    there = (path for path in found if directory.is_directory(path))
+    paths = (f"{base.rstrip('/')}/{path}{mark}{query}" for path in there)
     return [path for path in paths if _is_store(path, given)]
 
 

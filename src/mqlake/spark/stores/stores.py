@@ -9,13 +9,13 @@ import msgspec
 
 from mqlake.errors import FormatError, StoreError
 from mqlake.spark.reading import queue_json
-from mqlake.spark.reading.directory import open_location
+from mqlake.spark.reading.directory import Location, open_location
 from mqlake.spark.reading.queue_json import BrokerNumbers, BrokerQueue
-from mqlake.spark.source.fingerprint import fingerprint
 from mqlake.spark.source.options import ReadOptions, location_of, read_options
 from mqlake.spark.source.place import open_store
 from mqlake.spark.stores.places import find_places, with_one_path
 from mqlake.storage.read_file import read_file
+from mqlake.storage.shown_url import shown_url
 from mqlake.store.config.properties_file import PATH as SETTINGS
 from mqlake.store.settings import parse_properties
 
@@ -72,8 +72,9 @@ def find_stores(given: Mapping[str, str], *, streaming: bool) -> Stores:
     for path in places.paths:
         name = broker_name({**with_one_path(given), "path": path})
         if name in by_name:
+            first, second = shown_url(by_name[name]), shown_url(path)
             raise FormatError(
-                f"{by_name[name]} and {path} are both of broker {name}: name the directories by "
+                f"{first} and {second} are both of broker {name}: name the directories by "
                 "their brokers, or set brokerName in config/broker.properties of each store"
             )
         by_name[name] = path
@@ -97,10 +98,10 @@ def broker_name(given: Mapping[str, str]) -> str:
     text = settings.decode("utf-8", "replace") if settings else ""
     if named := parse_properties(text).get("brokerName", "").strip():
         return named
-    parts = [part for part in location.path.partition("?")[0].split("/") if part]
+    parts = [part for part in location.name.split("/") if part]
     if len(parts) > 1 and parts[-1] == "store":
         del parts[-1]
-    return parts[-1] if parts else location.path
+    return parts[-1] if parts else location.name
 
 
 def check_distinct(stores: Iterable[ReadOptions]) -> None:
@@ -110,7 +111,7 @@ def check_distinct(stores: Iterable[ReadOptions]) -> None:
         StoreError: two logs begin alike.
     """
     listed = list(stores)
-    seen: dict[tuple[int, int | None], str] = {}
+    seen: dict[tuple[int, bytes], Location] = {}
     # Of a store and its copy, the one that lacks more of the log begins within the other.
     starts = {_log_start(options) for options in listed}
     for options in listed:
@@ -118,11 +119,15 @@ def check_distinct(stores: Iterable[ReadOptions]) -> None:
             for segment in store.log.segments:
                 if segment.base not in starts:
                     continue
-                head = segment.base, fingerprint(store.log, min(segment.end, segment.base + _HEAD))
-                other = seen.setdefault(head, options.path)
-                if other != options.path:
+                file = store.log.file(segment)
+                head = file.read(0, _HEAD).rstrip(b"\0") if file else b""
+                if not head:
+                    continue  # allocated, and not written yet, as in any new store
+                other = seen.setdefault((segment.base, head), options.location)
+                if other != options.location:
                     raise StoreError(
-                        f"{other} and {options.path} are the same store, or copies of it: name one"
+                        f"{other.name} and {options.path} are the same store, or copies of it: "
+                        "name one"
                     )
 
 

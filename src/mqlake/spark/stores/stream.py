@@ -17,6 +17,7 @@ from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.schema import arrow_schema
 from mqlake.spark.source.columns import columns_of
+from mqlake.spark.source.fingerprint import fingerprint
 from mqlake.spark.source.options import ReadOptions
 from mqlake.spark.source.place import open_store
 from mqlake.spark.source.position import Position
@@ -72,9 +73,12 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before = read_positions(start)
         self._find()
         after = dict(before)
+        gone = {name: before[name] for name in sorted(before.keys() - self._readers.keys())}
         for name in sorted(self._readers.keys() - before.keys()):
-            after[name] = self._first(name)
-        for name in sorted(before.keys() - self._readers.keys()):
+            former = self._former_name(name, gone)
+            after[name] = self._first(name) if former is None else after.pop(former)
+            gone.pop(former or "", None)
+        for name in gone:
             data_loss(
                 self._options,
                 f"the store of broker {name}, which this query has read, is not there any more",
@@ -107,6 +111,17 @@ class StoresStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for name, rows in most.items()
             if rows
         }
+
+    def _former_name(self, name: str, gone: Positions) -> str | None:
+        """Return the name under which this query has read a store, if its broker was renamed."""
+        with open_store(self._reader(name).options.location) as store:
+            for former, written in gone.items():
+                position = Position.read(written)
+                mark = position.fingerprint
+                if mark is not None and fingerprint(store.log, position.physical_offset) == mark:
+                    log.warning("broker %s: is called %s now", former, name)
+                    return former
+        return None
 
     def _first(self, name: str) -> dict[str, Any]:
         """Return where a store that came later is read from: its first message."""

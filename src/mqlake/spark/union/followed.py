@@ -11,6 +11,7 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.identity import Follower, followers_of, identity_of
 from mqlake.spark.follow.log_positions import LogPositions
 from mqlake.spark.reading.conditions import Between, Selection
+from mqlake.spark.reading.directory import Location
 from mqlake.spark.source.offsets import subscription
 from mqlake.spark.source.options import ReadOptions, read_options
 from mqlake.spark.source.position import Position
@@ -21,16 +22,21 @@ class Followed(msgspec.Struct, frozen=True):
     """A store that a table follows.
 
     Attributes:
-        store: its directory, or its URL.
+        location: where it is, and its archive if the query names one.
         end: where the table's rows of its log end.
         selection: the messages of the log that the table follows and does not have yet.
         broker_name: the value of the column `brokerName`.
     """
 
-    store: str
+    location: Location
     end: CommittedEnd
     selection: Selection
     broker_name: str | None
+
+    @property
+    def store(self) -> str:
+        """What messages call the store."""
+        return self.location.name
 
     @property
     def start(self) -> int:
@@ -96,7 +102,9 @@ def _followed(
     given = {"startingOffsets": "earliest", **(follower.source or {}), "path": follower.store}
     query = read_options(given, streaming=True)
     return Followed(
-        options.path or follower.store,
+        options.location
+        if options.path
+        else msgspec.structs.replace(options.location, path=follower.store),
         end,
         (
             *subscription(query),

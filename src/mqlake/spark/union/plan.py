@@ -8,7 +8,7 @@ commits, merges or removes meanwhile. So each message is read once.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ from mqlake.spark.reading.log import logger
 from mqlake.spark.reading.losses import data_loss
 from mqlake.spark.reading.shares import share_count
 from mqlake.spark.source import access
-from mqlake.spark.source.asked import check_asked
+from mqlake.spark.source.asked import missing
 from mqlake.spark.source.boundaries import Boundaries
 from mqlake.spark.source.fingerprint import fingerprint
 from mqlake.spark.source.offsets import subscription
@@ -82,10 +82,11 @@ def _plan(
     _check_columns(lake, columns, selection)
     files = lake.files(selection)
     tasks: list[UnionTask] = list(_shares(files, options, selection))
+    _check_followed(lake, stores, options)
+    absent: list[set[str]] = []
     for one in stores:
-        place = msgspec.structs.replace(options.location, path=one.store)
-        own = msgspec.structs.replace(options, location=place, broker_name=one.broker_name)
-        tail = Tail(place)
+        own = msgspec.structs.replace(options, location=one.location, broker_name=one.broker_name)
+        tail = Tail(one.location)
         tail.known = one.start
         with tail.look() as (store, end):
             _check_log(store, one, end)
@@ -93,10 +94,12 @@ def _plan(
                 if not is_newest:
                     raise _LogDeletedError
                 _tell_loss(own, one, store.log.min_offset)
-            _check_topics(lake, files, store, one, own)
+            absent.append(set(_missing(lake, files, store, own)))
             if one.start < end:
                 tasks += _log_tasks(store, end, own, (*one.selection, *selection))
         log.info("%s: version up to %d, log from there to %d", one.store, one.start, end)
+    for what in sorted(set[str].intersection(*absent)):
+        data_loss(options, f"{', '.join(one.store for one in stores)}: {what}")
     log.info("%s: %d files, %d tasks", lake.root, len(files), len(tasks))
     return tasks
 
@@ -156,19 +159,23 @@ def _tell_loss(options: ReadOptions, one: Followed, begin: int) -> None:
     )
 
 
-def _check_topics(
-    lake: Lake, files: list[LakeFile], store: OpenStore, one: Followed, options: ReadOptions
-) -> None:
-    """Check that the table follows the topics that a query names, and that they exist.
+def _check_followed(lake: Lake, stores: list[Followed], options: ReadOptions) -> None:
+    """Check that the table follows the topics that a query names, of one of its stores.
 
     Raises:
         FormatError: it does not follow one of them.
-        StoreError: neither the table nor the store has one of them, and that is not tolerated.
     """
     named = {*(options.topics or ()), *(topic for topic, _ in options.queues or ())}
     for topic in sorted(named):
-        if not wants_topic(one.selection, topic):
+        if not any(wants_topic(one.selection, topic) for one in stores):
             raise FormatError(f"{lake.root}: the table does not follow topic {topic!r}")
+
+
+def _missing(
+    lake: Lake, files: list[LakeFile], store: OpenStore, options: ReadOptions
+) -> Iterator[str]:
+    """Yield what options name and neither the table nor a store has."""
+    named = {*(options.topics or ()), *(topic for topic, _ in options.queues or ())}
     there = {file.topic for file in files}
     there |= {topic for topic in named - there if lake.has_topic(topic)}
     topics = [topic for topic in options.topics or () if topic not in there]
@@ -179,4 +186,4 @@ def _check_topics(
         queues=tuple(queues) or None,
         topic_pattern=None if files else options.topic_pattern,
     )
-    check_asked(store, asked)
+    return missing(store, asked)

@@ -26,12 +26,24 @@ def read_manifest(directory: Directory) -> Manifest | None:
     path = archive_manifest.NAME
     data = read_file(directory, path, _MOST_BYTES)
     if data is None:
-        # Where an object cannot be replaced in one step, the old one goes before the new one comes.
-        data = read_file(directory, f"{path}{TEMPORARY}", _MOST_BYTES)
+        return _written_beside(directory)
     try:
-        return None if data is None else archive_manifest.decode(data)
+        return archive_manifest.decode(data)
     except FormatError as error:
         raise StoreError(f"{directory.describe(path)}: {error}") from None
+
+
+def _written_beside(directory: Directory) -> Manifest | None:
+    """Return a manifest that was written and not yet moved to its place.
+
+    If an object cannot be replaced in one step, the old one goes before the new one comes, which is
+    whole by then. A torn one is the first that the archive was to get: its run was killed.
+    """
+    data = read_file(directory, f"{archive_manifest.NAME}{TEMPORARY}", _MOST_BYTES)
+    try:
+        return None if data is None else archive_manifest.decode(data)
+    except FormatError:
+        return None
 
 
 class ArchivedDirectory:

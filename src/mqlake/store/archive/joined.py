@@ -7,6 +7,7 @@ from zlib import crc32
 from mqlake.errors import StoreError
 from mqlake.formats import archive_manifest
 from mqlake.formats.archive_manifest import Manifest
+from mqlake.formats.file_name import parse_segment_name
 from mqlake.storage.protocol import Directory, ReadableFile
 from mqlake.store.archive.archived import ArchivedDirectory
 
@@ -64,15 +65,19 @@ class JoinedDirectory:
 
 
 def check_same_log(live: Directory, manifest: Manifest, archive: str) -> None:
-    """Check that segments that both have begin alike.
+    """Check that a live log goes on where its archive ends, and that both begin segments alike.
+
+    A segment is archived once the log continues after it, and retention keeps the last one. So a
+    live log that ends before the archive, or that is not there at all, is not the one archived.
 
     Args:
         archive: what messages call the archive.
 
     Raises:
-        StoreError: the archive is that of another log.
+        StoreError: the archive is that of another log, or there is no live log.
     """
     here = set(live.names(archive_manifest.LOG))
+    _check_end(live, here, manifest, archive)
     for segment in manifest.segments:
         if segment.path.rpartition("/")[2] not in here:
             continue
@@ -89,3 +94,21 @@ def check_same_log(live: Directory, manifest: Manifest, archive: str) -> None:
                 "archive does: it is the archive of another store, or this one was created anew; "
                 "give each store an archive of its own"
             )
+
+
+def _check_end(live: Directory, here: set[str], manifest: Manifest, archive: str) -> None:
+    if not manifest.segments:
+        return
+    bases = [base for name in here if (base := parse_segment_name(name)) is not None]
+    log = live.describe(archive_manifest.LOG)
+    if not bases:
+        raise StoreError(
+            f"{log}: no segment in it, and {archive} goes up to physical offset {manifest.end}: "
+            "give the directory of the live store; if that is lost, read the archive alone"
+        )
+    if max(bases) < manifest.segments[-1].start:
+        raise StoreError(
+            f"{archive}: this archive goes up to physical offset {manifest.end}, and the last "
+            f"segment in {log} begins at {max(bases)}: it is the archive of another store, or this "
+            "one was created anew; give each store an archive of its own"
+        )

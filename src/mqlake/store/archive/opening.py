@@ -9,6 +9,7 @@ from mqlake.errors import StoreError
 from mqlake.formats import archive_manifest
 from mqlake.storage.local import LocalDirectory
 from mqlake.storage.protocol import Directory
+from mqlake.storage.shown_url import shown_url
 from mqlake.store.archive.archived import ArchivedDirectory, read_manifest
 from mqlake.store.archive.joined import JoinedDirectory, check_same_log
 
@@ -49,11 +50,11 @@ def open_place(
             return ArchivedDirectory(directory)
         return directory
     objects = open_directory(archive, settings)
-    manifest = read_manifest(objects)
+    manifest, shown = read_manifest(objects), shown_url(archive)
     if manifest is None:
         raise StoreError(
-            f"{archive}: no {archive_manifest.NAME} in it, so it is no archive; "
-            f"mqlake archive {place} --to {archive} makes one"
+            f"{shown}: no {archive_manifest.NAME} in it, so it is no archive; "
+            f"mqlake archive {shown_url(place)} --to {shown} makes one"
         )
-    check_same_log(directory, manifest, archive)
+    check_same_log(directory, manifest, shown)
     return JoinedDirectory(directory, ArchivedDirectory(objects, manifest))

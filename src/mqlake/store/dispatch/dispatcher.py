@@ -16,7 +16,7 @@ import numpy as np
 from mqlake.dispatch.batch import Batch, Longs
 from mqlake.dispatch.kernel import load
 from mqlake.errors import StoreError
-from mqlake.formats.consume_queue import ENTRY_SIZE, parse_delay_levels
+from mqlake.formats.consume_queue import ENTRY, ENTRY_SIZE, parse_delay_levels
 from mqlake.formats.dialect import Dialect
 from mqlake.formats.record import FAULT_REASONS, Fault
 from mqlake.store.dispatch.batch_units import batch_units
@@ -24,6 +24,7 @@ from mqlake.store.index.owned_index import OwnedIndex
 from mqlake.store.log.segments import CommitLog
 from mqlake.store.log.steps import LogSteps
 from mqlake.store.queues.owned_batch_queue import OwnedBatchQueue
+from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.queues.owned_queues import OwnedQueues, Queue
 
 Arrived = Callable[[str, int, int], None]
@@ -59,6 +60,8 @@ class Dispatcher:
     Attributes:
         position: physical offset up to which all is dispatched.
         arrived: told of each queue that got messages, if not None.
+        begin_anew: empties a queue whose records state queue offset 0 once more, if not None: their
+            topic was deleted where they were put, and made again. Without it, they get no entries.
         last_record, last_queued: the last ones that were dispatched.
         refused: records without a queue entry, because its place cannot be believed.
         count, entries: records dispatched, and queue entries written.
@@ -77,6 +80,7 @@ class Dispatcher:
     ) -> None:
         self.position = position
         self.arrived: Arrived | None = None
+        self.begin_anew: Callable[[OwnedQueue], object] | None = None
         self.last_record = self.last_queued = NONE
         self.refused = self.count = self.entries = 0
         self._until = inf
@@ -201,7 +205,10 @@ class Dispatcher:
             if isinstance(queue, OwnedBatchQueue):
                 batches[number] = queue
                 continue
-            written = queue.append(offset, data[start * ENTRY_SIZE : end * ENTRY_SIZE])
+            entries = data[start * ENTRY_SIZE : end * ENTRY_SIZE]
+            if offset == 0 and queue.end and self.begin_anew and _is_anew(queue, entries):
+                self.begin_anew(queue)
+            written = queue.append(offset, entries)
             self.entries += written
             if written == 0 and offset >= queue.end:
                 self.refused += end - start
@@ -254,3 +261,9 @@ class Dispatcher:
             if is_last:
                 return
         index.take_record()
+
+
+def _is_anew(queue: OwnedQueue, entries: memoryview) -> bool:
+    """Say whether the entry of queue offset 0 lies behind the one that the queue has there."""
+    known = queue.entry(0)
+    return known is None or known.physical_offset < ENTRY.unpack_from(entries)[0]

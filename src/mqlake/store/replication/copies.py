@@ -17,10 +17,13 @@ class Copy:
     """One slave's copy of the log.
 
     Attributes:
-        acknowledged: physical offset before which the slave has every byte.
+        acknowledged: physical offset before which the slave says that it has every byte.
+        is_proven: it has acknowledged bytes that were sent to it. Before that, its log may be
+            another one: a put must not count on it.
     """
 
     acknowledged: int
+    is_proven: bool = False
 
 
 class Copies:
@@ -42,11 +45,14 @@ class Copies:
 
     @property
     def are_counted(self) -> bool:
-        """Whether puts may have to wait for slaves: the role is SYNC_MASTER."""
-        return self.is_served and self._settings.now.broker_role is BrokerRole.SYNC_MASTER
+        """Whether puts may have to wait for slaves.
+
+        In a broker that was demoted, those that it has not acknowledged yet: nothing confirms them.
+        """
+        return self.is_served and self._settings.now.broker_role is not BrokerRole.ASYNC_MASTER
 
     def join(self, offset: int) -> Copy:
-        """Count a slave that has the log up to a physical offset."""
+        """Count a slave that asks for the log from a physical offset on."""
         copy = Copy(offset)
         self._copies.append(copy)
         self._tell()
@@ -60,7 +66,7 @@ class Copies:
     def acknowledge(self, copy: Copy, offset: int) -> None:
         """Note that a slave has the log up to a physical offset, which was sent to it."""
         if offset > copy.acknowledged:
-            copy.acknowledged = offset
+            copy.acknowledged, copy.is_proven = offset, True
             self._tell()
 
     @property
@@ -89,9 +95,10 @@ class Copies:
         needed = self.needed
         if needed <= 0:
             return self._end()
-        if needed > len(self._copies):
-            return 0
-        return sorted((copy.acknowledged for copy in self._copies), reverse=True)[needed - 1]
+        proven = sorted(
+            (copy.acknowledged for copy in self._copies if copy.is_proven), reverse=True
+        )
+        return proven[needed - 1] if needed <= len(proven) else 0
 
     @property
     def missing(self) -> str | None:

@@ -38,6 +38,7 @@ class CopiesAwaited:
             "in_sync_replicas",
             "min_in_sync_replicas",
             "enable_auto_in_sync_replicas",
+            "broker_role",
         )
 
     async def wait(self, result: PutResult) -> None:

@@ -89,11 +89,13 @@ class ReceivedLog:
             window = Window(data[at:], log.end, self._held - at, left, left)
             walk = kernel.walk(window, 0, window.length, buffers.records, check_crc=True)
             if walk.at:
+                self._check_room(walk.at, left)
                 self._note_damaged(walk.damaged)
                 log.append(data.data[at : at + walk.at])
                 at += walk.at
             elif walk.verdict == Fault.TOPIC:
                 size = self._odd_record(data.data[at : self._held])
+                self._check_room(size, left)
                 log.append(data.data[at : at + size])
                 at += size
             elif walk.verdict == Fault.BLANK:
@@ -116,6 +118,11 @@ class ReceivedLog:
         if layout is None:
             raise StoreError(self._refusal(Fault.LENGTHS, 0))
         return layout.size
+
+    def _check_room(self, size: int, left: int) -> None:
+        """Refuse records behind which a file's blank record has no room: the log would roll."""
+        if size > left - record.FRAME_SIZE:
+            raise StoreError(self._refusal(Fault.SIZE, left))
 
     def _note_damaged(self, damaged: int) -> None:
         if damaged:
