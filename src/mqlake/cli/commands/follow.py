@@ -1,10 +1,10 @@
 """Follow a store with Spark: write its messages to a lake table as they arrive.
 
-`--to delta`, `iceberg` and `parquet` write each message to the table in the directory `--out`
-exactly once, even if the program is killed and restarted: the checkpoint of the streaming query and
-the table agree. The table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to
-store` keeps `consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log
-grows; no broker may own the store meanwhile. Without `--once`, the program runs until SIGTERM or
+`--to delta`, `iceberg` and `parquet` write each message to the table `--out` exactly once, even if
+the program is killed and restarted: the checkpoint of the streaming query and the table agree. The
+table is partitioned by topic and by the UTC day of `storeTimestamp`. `--to store` keeps
+`consumequeue/`, `index/` and `checkpoint` of the store itself up to date while its log grows; no
+broker may own the store meanwhile. Without `--once`, the program runs until SIGTERM or
 Ctrl-C, and then finishes the current microbatch.
 
 Damaged parts of the log, and rows that the table refuses, go to a table of dead letters beside it,
@@ -40,6 +40,7 @@ EXAMPLES = (
     "mqlake follow /data/rocketmq/store --to iceberg --out /lake/orders --subscribe Orders",
     "mqlake follow /data/rocketmq/store --to delta --out /lake/topics --table-per-topic",
     "mqlake follow /data/rocketmq/store --to delta --out /lake/messages --check",
+    "mqlake follow /data/rocketmq/store --to delta --out s3://lake/messages --checkpoint /data/at",
     "mqlake follow /data/copy/store --to store",
 )
 STATE = "_mqlake"
@@ -52,13 +53,15 @@ def follow(
         typer.Option("--to", help="Format of the target.", show_default=False),
     ],
     out: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="Directory of the table.")
+        str | None,
+        typer.Option(metavar="TABLE", help="Directory of the table, or s3://BUCKET/PREFIX."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Spark's checkpoint directory; default: _mqlake/checkpoint in the table.",
+            help="Spark's checkpoint directory, required with s3://; default: _mqlake/checkpoint"
+            " in the table.",
         ),
     ] = None,
     once: Annotated[
@@ -146,6 +149,13 @@ def follow(
             help="How long messages wait for others to share a file (parquet).",
         ),
     ] = 60.0,
+    storage_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Setting of the object store, such as fs.s3a.endpoint=URL; may be repeated.",
+        ),
+    ] = None,
     catalog: Annotated[
         str | None,
         typer.Option(
@@ -217,6 +227,7 @@ def follow(
         raise UsageError("--catalog, --catalog-option and --table go with --to iceberg only")
     if table_per_topic and (to not in ("delta", "iceberg") or table):
         raise UsageError("--table-per-topic goes with --to delta or iceberg, without --table")
+    settings = _storage_settings(storage_option, out)
     if decode_option and decode is None:
         raise UsageError("--decode-option goes with --decode")
     if decode is not None and to == "store":
@@ -240,11 +251,11 @@ def follow(
         Format,
         StoreQuery,
         chosen_columns,
-        directory,
         partition_parts,
+        target_of,
     )
 
-    target = store.absolute() if out is None else directory(out)
+    target, url = target_of(out or str(store.absolute()), checkpoint, to)
     query = StoreQuery(
         store=store.absolute(),
         checkpoint=(checkpoint or target / STATE / "checkpoint").absolute(),
@@ -259,6 +270,8 @@ def follow(
             **query.members(),
             format=Format(to),
             out=target,
+            url=url,
+            storage=settings,
             target_file_size=target_file_size,
             target_lag=target_lag,
             compact_every=compact_every,
@@ -296,6 +309,17 @@ def follow(
 
         draw(view(found, seconds))
     return 0
+
+
+def _storage_settings(given: list[str] | None, out: str | None) -> dict[str, str]:
+    """Return the settings of the object store."""
+    if not given:
+        return {}
+    if out is None or "://" not in out:
+        raise UsageError("--storage-option goes with --out s3://BUCKET/PREFIX")
+    from mqlake.storage.object_stores import check_settings
+
+    return check_settings(_named_values(given, "--storage-option"))
 
 
 def _named_values(given: list[str] | None, option: str) -> dict[str, str]:

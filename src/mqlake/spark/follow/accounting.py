@@ -100,7 +100,7 @@ def check(options: FollowOptions, engine: Engine) -> CheckReport:
         )
     followers = known_followers(options)
     if not followers:
-        raise JobError(f"{options.out}: nothing has been followed into this table")
+        raise JobError(f"{options.place}: nothing has been followed into this table")
     with alone(options):
         return _check(options, engine, followers)
 
@@ -124,7 +124,7 @@ def _check(
     whole = _whole(options, stretches, there)
     rows, older = _count_rows(table, columns, whole)
     refused, noted = _count_letters(options, columns, whole)
-    return CheckReport(str(options.out), records, rows, refused, older, damaged, noted, columns)
+    return CheckReport(options.place, records, rows, refused, older, damaged, noted, columns)
 
 
 def _jobs(
@@ -158,8 +158,8 @@ def _whole(
         return stretches[0]
     if any(one.start >= 0 for one in stretches):
         raise JobError(
-            f"{options.out}: a log begins later than when it was followed, and the rows do not say "
-            f"which part of it they are: this needs one store and the column {POSITION}"
+            f"{options.place}: a log begins later than when it was followed, and the rows do not "
+            f"say which part of it they are: this needs one store and the column {POSITION}"
         )
     return None
 
@@ -195,7 +195,7 @@ def _count_letters(
     options: FollowOptions, columns: tuple[str, ...], stretch: _Stretch | None
 ) -> tuple[Digest, int]:
     own = options_of(options)
-    if not own.out.exists():
+    if not own.files.exists(own.place):
         return Digest(), 0
     schema = table_schema(columns)
     found, damaged = Digest(), 0

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from posixpath import basename
 from typing import Any
 
-from pyarrow import parquet
-
 from mqlake.spark.follow.data_file import ROW_GROUP, DataFile, FileWriter
+from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.storage.clock import SystemClock
 
 MOST_FILES = 500
@@ -30,10 +29,12 @@ class Merge:
     Attributes:
         inputs: in the order that the rows are to have.
         directory: where the new files go; "" for beside the first of the old ones.
+        files: what reads and writes them.
     """
 
     inputs: tuple[DataFile, ...]
     directory: str = ""
+    files: LakeFiles = LakeFiles()  # noqa: RUF009 (frozen)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def small_files(
             elif size < target:
                 _drop_too_large(group)
             if len(group) > 1:
-                yield tuple(sorted(group, key=lambda file: Path(file.path).name))
+                yield tuple(sorted(group, key=lambda file: basename(file.path)))
 
 
 def utc_day() -> str:
@@ -111,21 +112,20 @@ def merge(job: Merge) -> Merged:
         return Merged(job.inputs, job.inputs)
     by_columns: dict[Any, list[DataFile]] = {}
     for file in job.inputs:
-        schema = parquet.read_schema(file.path).remove_metadata()
+        schema = job.files.metadata(file.path).schema.to_arrow_schema().remove_metadata()
         by_columns.setdefault(schema, []).append(file)
     outputs = [_merged(job, schema, files) for schema, files in by_columns.items()]
     return Merged(job.inputs, tuple(outputs))
 
 
 def _merged(job: Merge, schema: Any, files: list[DataFile]) -> DataFile:
-    first = Path(files[0].path)
-    stem = first.name.rpartition("-")[0]
-    directory = Path(job.directory) if job.directory else first.parent
-    writer = FileWriter(directory, stem, schema, _rows_of_group(files))
+    parent, _, name = files[0].path.rpartition("/")
+    stem, directory = name.rpartition("-")[0], job.directory or parent
+    writer = FileWriter(job.files, directory, stem, schema, _rows_of_group(job.files, files))
     try:
         gathered: list[Any] = []
         size = 0
-        for batch in file_batches(files):
+        for batch in file_batches(job.files, files):
             gathered.append(batch)
             size += batch.nbytes
             if size >= ROW_GROUP:
@@ -139,21 +139,21 @@ def _merged(job: Merge, schema: Any, files: list[DataFile]) -> DataFile:
         raise
 
 
-def _rows_of_group(files: list[DataFile]) -> int:
+def _rows_of_group(lake: LakeFiles, files: list[DataFile]) -> int:
     """Return about how many rows a row group of files that are merged has."""
     rows = sum(file.rows for file in files)
     size = 0
     for file in files:
-        metadata = parquet.read_metadata(file.path)
+        metadata = lake.metadata(file.path)
         groups = range(metadata.num_row_groups)
         size += sum(metadata.row_group(group).total_byte_size for group in groups)
     return max(1, min(rows, rows * ROW_GROUP // (size + 1)))
 
 
-def file_batches(files: list[DataFile]) -> Iterator[Any]:
+def file_batches(lake: LakeFiles, files: list[DataFile]) -> Iterator[Any]:
     """Yield the rows of files in their order, in batches of limited size."""
     for file in files:
-        with parquet.ParquetFile(file.path) as opened:
+        with lake.parquet(file.path) as opened:
             rows = max(1, opened.metadata.num_rows)
             groups = range(opened.metadata.num_row_groups)
             size = sum(opened.metadata.row_group(group).total_byte_size for group in groups)

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 from pyarrow import parquet
+
+from mqlake.spark.follow.lake_files import LakeFiles
 
 COMPRESSION = "zstd"
 ROW_GROUP = 32 << 20
@@ -34,7 +34,7 @@ class DataFile(msgspec.Struct, frozen=True):
     """A Parquet file that is complete and on the disk.
 
     Attributes:
-        path: absolute.
+        path: absolute, or a URL.
         topic, day: of all its rows; the day is the UTC day of the store time, as YYYY-MM-DD. They
             are "" for a file of a table that is not partitioned by them.
         size: bytes.
@@ -59,10 +59,11 @@ class FileWriter:
         group: rows of a row group, if it is to have Bloom filters.
     """
 
-    def __init__(self, directory: Path, stem: str, schema: Any, group: int | None = None) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self.path = directory / f"{stem}-{uuid.uuid4().hex}.parquet"
-        self._file = self.path.open("xb")
+    def __init__(
+        self, files: LakeFiles, directory: str, stem: str, schema: Any, group: int | None = None
+    ) -> None:
+        self.path = f"{directory}/{stem}-{uuid.uuid4().hex}.parquet"
+        self._files, self._file = files, files.create(self.path)
         self._schema = schema
         self._rows = 0
         self._writer = parquet.ParquetWriter(
@@ -84,29 +85,16 @@ class FileWriter:
         self._rows += table.num_rows
 
     def finish(self, topic: str, day: str) -> DataFile:
-        """Complete the file; return once it is on the disk."""
+        """Complete the file; return once it is durable."""
         self._writer.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        sync_directory(self.path.parent)
-        least, most = _bounds(parquet.read_metadata(self.path), self._schema)
-        size = self.path.stat().st_size
-        return DataFile(str(self.path), topic, day, self._rows, size, least, most)
+        size = self._files.complete(self.path, self._file)
+        least, most = _bounds(self._files.metadata(self.path), self._schema)
+        return DataFile(self.path, topic, day, self._rows, size, least, most)
 
     def discard(self) -> None:
         """Remove the file."""
         self._file.close()
-        self.path.unlink(missing_ok=True)
-
-
-def sync_directory(path: Path) -> None:
-    """Return once the names in a directory are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        self._files.remove(self.path)
 
 
 def _bounds(metadata: Any, schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -44,11 +44,12 @@ NEEDED = ("queueId", "queueOffset", "physicalOffset", "size")
 def options_of(options: FollowOptions) -> FollowOptions:
     """Return the options of the table of dead letters beside a table."""
     catalog = options.catalog
-    if options.format is Format.ICEBERG and catalog is None:
+    if options.format is Format.ICEBERG and catalog is None and options.url is None:
         catalog = f"sqlite:///{options.out / STATE / 'catalog.db'}"
     return msgspec.structs.replace(
         options,
         out=options.out.with_name(options.out.name + SUFFIX),
+        url=options.url and options.url + SUFFIX,
         table=options.table and options.table + SUFFIX,
         catalog=catalog,
         columns=COLUMNS,
@@ -71,7 +72,7 @@ class DeadLetters:
     @property
     def exists(self) -> bool:
         """Whether there has been a dead letter."""
-        return self._own.out.exists()
+        return self._own.files.exists(self._own.place)
 
     @cached_property
     def table(self) -> LakeTable:

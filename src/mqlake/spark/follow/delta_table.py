@@ -11,7 +11,7 @@ succeed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from posixpath import basename
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,6 +23,7 @@ from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, wanted_schema
+from mqlake.spark.follow.lake_files import delta_options
 from mqlake.spark.follow.options import FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
@@ -42,15 +43,19 @@ class DeltaLakeTable:
     """See `table.LakeTable`."""
 
     def __init__(self, options: FollowOptions) -> None:
-        self._root, self._target = options.out, options.target_file_size
+        self._root, self._target = options.place, options.target_file_size
+        self._lake = options.files
+        storage = delta_options(options.storage) if options.url else None
         self._parts = list(options.partition_by)
         self._wanted = wanted_schema(options)
         try:
-            if not DeltaTable.is_deltatable(str(self._root)):
-                self._root.mkdir(parents=True, exist_ok=True)
+            if not DeltaTable.is_deltatable(self._root, storage):
+                options.out.mkdir(parents=True, exist_ok=True)
                 schema = self._wanted.append(DAY) if DAY.name in self._parts else self._wanted
-                DeltaTable.create(str(self._root), schema, "ignore", self._parts)
-            self._table = DeltaTable(str(self._root))
+                DeltaTable.create(
+                    self._root, schema, "ignore", self._parts, storage_options=storage
+                )
+            self._table = DeltaTable(self._root, storage_options=storage)
         except DeltaError as error:
             raise JobError(f"{self._root}: {error}") from None
         there = self._table.metadata().partition_columns
@@ -69,12 +74,12 @@ class DeltaLakeTable:
         self._table.update_incremental()
         there = pa.schema(self._table.schema())
         there = pa.schema([field for field in there if field.name != DAY.name])
-        schema, missing = fit(there, self._wanted, str(self._root))
+        schema, missing = fit(there, self._wanted, self._root)
         if missing:
             self._table.alter.add_columns([Field.from_arrow(field) for field in missing])
         in_files = pa.schema([field for field in schema if field.name not in self._parts])
         stem = stem_of(follower, batch)
-        return Shape(str(self._root), in_files, False, stem, self._target)
+        return Shape(self._root, in_files, False, stem, self._target, self._lake)
 
     def commit(
         self,
@@ -127,7 +132,7 @@ class DeltaLakeTable:
 
     def merges(self, *, is_last: bool) -> list[Merge]:
         groups = small_files(self._files(), self._target, utc_day(), is_last=is_last)
-        return [Merge(group) for group in groups]
+        return [Merge(group, files=self._lake) for group in groups]
 
     def replace(self, merged: Sequence[Merged]) -> None:
         there = {file.path for file in self._files()}
@@ -153,11 +158,12 @@ class DeltaLakeTable:
         self._table.update_incremental()
         marked = {row["filepath"] for row in pa.table(self._table.deletion_vectors()).to_pylist()}
         for row in pa.table(self._table.get_add_actions()).to_pylist():
-            path, partition = self._root / unquote(row["path"]), row.get("partition") or {}
-            if path.name.startswith(PREFIX) and not any(path.name in name for name in marked):
+            path, partition = f"{self._root}/{unquote(row['path'])}", row.get("partition") or {}
+            file_name = basename(path)
+            if file_name.startswith(PREFIX) and not any(file_name in name for name in marked):
                 topic, day = partition.get("topic") or "", partition.get("day")
                 rows, day = row["num_records"] or 0, "" if day is None else day.isoformat()
-                yield DataFile(str(path), topic, day, rows, row["size_bytes"])
+                yield DataFile(path, topic, day, rows, row["size_bytes"])
 
     def _add(self, file: DataFile, *, is_new: bool) -> AddAction:
         statistics = {"numRecords": file.rows, "minValues": file.least, "maxValues": file.most}
@@ -173,7 +179,7 @@ class DeltaLakeTable:
         return {part: values[part] for part in self._parts}
 
     def _name(self, file: DataFile) -> str:
-        return Path(file.path).relative_to(self._root).as_posix()
+        return file.path.removeprefix(f"{self._root}/")
 
 
 def application(follower: str) -> str:

@@ -11,11 +11,11 @@ which snapshots are kept: so a file that somebody is about to commit stays.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
+from posixpath import basename
 from typing import TYPE_CHECKING
 
+from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.table import PREFIX
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 SCHEME = "file://"
 
 
-def expire(table: Table, root: Path, older_than: int) -> int:
+def expire(table: Table, files: LakeFiles, root: str, older_than: int) -> int:
     """Expire snapshots, and remove files that none needs; return how many were removed.
 
     Args:
-        root: directory of the table.
+        root: directory or URL of the table.
         older_than: ms since 1970. The current snapshot stays, whatever its age.
     """
     table.refresh()
@@ -38,11 +38,10 @@ def expire(table: Table, root: Path, older_than: int) -> int:
         table.refresh()
     kept = set(_named(table))
     removed = 0
-    for path in _candidates(root):
-        with suppress(FileNotFoundError):
-            if str(path) not in kept and path.stat().st_mtime * 1000 < older_than:
-                path.unlink()
-                removed += 1
+    for path, written in _candidates(files, root):
+        if path not in kept and written * 1000 < older_than:
+            files.remove(path)
+            removed += 1
     return removed
 
 
@@ -60,9 +59,13 @@ def _named(table: Table) -> Iterator[str]:
                 yield _place(entry.data_file.file_path)
 
 
-def _candidates(root: Path) -> Iterator[Path]:
-    yield from (root / "data").rglob(f"{PREFIX}*.parquet")
-    yield from (root / "metadata").glob("*.avro")
+def _candidates(files: LakeFiles, root: str) -> Iterator[tuple[str, float]]:
+    for path, written in files.walk(f"{root}/data"):
+        if basename(path).startswith(PREFIX) and path.endswith(".parquet"):
+            yield path, written
+    for path, written in files.walk(f"{root}/metadata"):
+        if path.endswith(".avro"):
+            yield path, written
 
 
 def _place(uri: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from pathlib import Path
+from posixpath import basename, dirname
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from mqlake.spark.follow.compaction import Merge, Merged, small_files, utc_day
 from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, wanted_schema
 from mqlake.spark.follow.iceberg_expiry import expire
+from mqlake.spark.follow.lake_files import iceberg_options, is_url
 from mqlake.spark.follow.options import STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape
 from mqlake.spark.follow.table import PREFIX, stem_of
@@ -58,7 +59,8 @@ class IcebergTable:
     """See `table.LakeTable`."""
 
     def __init__(self, options: FollowOptions) -> None:
-        self._root, self._target = options.out, options.target_file_size
+        self._root, self._target = options.place, options.target_file_size
+        self._files_of, self._state = options.files, options.out / STATE
         self._parts = options.partition_by
         self._wanted = wanted_schema(options)
         self._identifier = options.table or f"{NAMESPACE}.{options.out.name}"
@@ -73,13 +75,16 @@ class IcebergTable:
 
     def _open_catalog(self, options: FollowOptions) -> Catalog:
         given = dict(options.catalog_options)
+        if options.url is not None and options.catalog is None and not given:
+            raise JobError(f"{options.url}: a table on an object store needs --catalog")
         if options.catalog is not None:
             given["uri"] = options.catalog
         elif not given:
-            state = self._root / STATE
-            state.mkdir(parents=True, exist_ok=True)
-            given["uri"] = f"sqlite:///{state / 'catalog.db'}"
-        given.setdefault("warehouse", f"{SCHEME}{self._root.parent}")
+            self._state.mkdir(parents=True, exist_ok=True)
+            given["uri"] = f"sqlite:///{self._state / 'catalog.db'}"
+        given.setdefault("warehouse", uri_of(dirname(self._root)))
+        if options.url is not None:
+            given = {**iceberg_options(options.storage), **given}
         try:
             return load_catalog(options.catalog_name, **given)
         except Exception as error:  # noqa: BLE001  catalogs raise whatever their libraries do
@@ -89,11 +94,11 @@ class IcebergTable:
 
     def _create(self, catalog: Catalog) -> Table:
         catalog.create_namespace_if_not_exists(self._identifier.rpartition(".")[0])
-        self._root.mkdir(parents=True, exist_ok=True)
+        self._state.parent.mkdir(parents=True, exist_ok=True)
         with catalog.create_table_transaction(
             self._identifier,
             self._wanted,
-            location=f"{SCHEME}{self._root}",
+            location=uri_of(self._root),
             properties=PROPERTIES,
         ) as transaction:
             with transaction.update_spec() as spec:
@@ -104,7 +109,7 @@ class IcebergTable:
         return catalog.load_table(self._identifier)
 
     def _check(self) -> None:
-        if _place(self._table.location()) != str(self._root):
+        if _place(self._table.location()) != self._root:
             raise JobError(
                 f"{self._identifier}: this table is at {self._table.location()}: give that as --out"
             )
@@ -130,8 +135,8 @@ class IcebergTable:
                 with transaction.update_schema() as update:
                     update.union_by_name(pa.schema(missing))
                 _map_names(transaction)
-        directory = str(self._root / "data")
-        return Shape(directory, schema, False, stem_of(follower, batch), self._target)
+        directory, stem = f"{self._root}/data", stem_of(follower, batch)
+        return Shape(directory, schema, False, stem, self._target, self._files_of)
 
     def commit(
         self,
@@ -164,7 +169,8 @@ class IcebergTable:
                         append.append_data_file(self._described(transaction, file))
 
     def expire(self, keep: float) -> None:
-        expire(self._table, self._root, SystemClock().milliseconds() - int(keep * 1000))
+        older_than = SystemClock().milliseconds() - int(keep * 1000)
+        expire(self._table, self._files_of, self._root, older_than)
 
     def files(self) -> list[DataFile]:
         return [file for file, _ in self._files()]
@@ -185,7 +191,7 @@ class IcebergTable:
 
     def merges(self, *, is_last: bool) -> list[Merge]:
         groups = small_files(self.files(), self._target, utc_day(), is_last=is_last)
-        return [Merge(group) for group in groups]
+        return [Merge(group, files=self._files_of) for group in groups]
 
     def replace(self, merged: Sequence[Merged]) -> None:
         there = {file.path: found for file, found in self._files()}
@@ -207,18 +213,19 @@ class IcebergTable:
         self._table.refresh()
         for task in self._table.scan().plan_files():
             file = task.file
-            path = Path(_place(file.file_path))
-            is_ours = path.name.startswith(PREFIX) and file.spec_id == self._table.spec().spec_id
+            path = _place(file.file_path)
+            is_ours = basename(path).startswith(PREFIX)
+            is_ours = is_ours and file.spec_id == self._table.spec().spec_id
             if is_ours and not task.delete_files:
                 values = {part: file.partition[place] for place, part in enumerate(self._parts)}
                 topic, day = values.get("topic") or "", values.get("day")
                 text = "" if day is None else (_EPOCH + timedelta(days=day)).isoformat()
                 size = file.file_size_in_bytes
-                yield DataFile(str(path), topic, text, file.record_count, size), file
+                yield DataFile(path, topic, text, file.record_count, size), file
 
     def _described(self, transaction: Transaction, file: DataFile) -> Any:
         io, metadata = self._table.io, transaction.table_metadata
-        return parquet_file_to_data_file(io, metadata, f"{SCHEME}{file.path}")
+        return parquet_file_to_data_file(io, metadata, uri_of(file.path))
 
 
 def without_secrets(text: str, given: Mapping[str, str]) -> str:
@@ -248,6 +255,11 @@ def noted_end(properties: Mapping[str, str], follower: str) -> CommittedEnd | No
     """Return where a follower's newest batch in a table ends; None if the table does not say."""
     written = properties.get(_end_property(follower))
     return None if written is None else msgspec.json.decode(written, type=CommittedEnd)
+
+
+def uri_of(path: str) -> str:
+    """Return the URI of a path or URL."""
+    return path if is_url(path) else f"{SCHEME}{path}"
 
 
 def _place(uri: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mqlake.errors import JobError, StoreError
+from mqlake.spark.follow.follower_notes import FOLLOWERS, fetch_notes, put_note
 from mqlake.spark.follow.options import STATE, FollowOptions, Format, StoreQuery
 from mqlake.storage.durable import replace_file
 from mqlake.storage.local_owned import LocalOwnedDirectory
@@ -18,9 +19,6 @@ from mqlake.storage.owner_lock import OwnerLock
 
 NAME = "mqlake-follow.json"
 """In the directory of the checkpoint, beside Spark's files."""
-
-FOLLOWERS = "followers"
-"""In the state directory of a table: a file for each store that is followed."""
 
 S = TypeVar("S")
 
@@ -65,6 +63,7 @@ def held(options: FollowOptions) -> Generator[Identity]:
             follows this store with another checkpoint, or with one that is lost.
     """
     with in_use(options.checkpoint), alone(options):
+        fetch_notes(options)
         yield _identity(options)
 
 
@@ -80,6 +79,7 @@ def note_query(options: FollowOptions, identity: Identity) -> None:
     checkpoint = str(options.checkpoint.resolve())
     known = Follower(identity.store, checkpoint, identity.begin, options.source, options.upsert_by)
     note_follower(options.out, identity.id, known)
+    put_note(options, identity.id)
 
 
 def note_follower(table: Path, id_: str, follower: Follower) -> None:
@@ -112,6 +112,7 @@ def known_followers(options: FollowOptions) -> list[tuple[Path, Identity]]:
     Raises:
         JobError: a checkpoint is lost.
     """
+    fetch_notes(options)
     found: list[tuple[Path, Identity]] = []
     for path in sorted((options.out / STATE / FOLLOWERS).glob("*.json")):
         known = _read(path, Follower)
@@ -146,7 +147,7 @@ def _identity(options: FollowOptions) -> Identity:
     kind = "tables by topic" if options.is_per_topic else "table"
     if options.upsert_by is not None:
         kind = f"{kind} by key ({options.upsert_by})"
-    target = f"{options.format} {kind} {options.table or options.out.resolve()}"
+    target = f"{options.format} {kind} {options.table or options.url or options.out.resolve()}"
     new = Identity(uuid.uuid4().hex, str(options.store.resolve()), target)
     found = _read(path, Identity)
     if found is None:
@@ -164,6 +165,7 @@ def _identity(options: FollowOptions) -> Identity:
     known = _read(note, Follower) or Follower(found.store, "", upsert_by=options.upsert_by)
     checkpoint = str(options.checkpoint.resolve())
     _write(note, msgspec.structs.replace(known, checkpoint=checkpoint))
+    put_note(options, found.id)
     return found
 
 
@@ -174,14 +176,17 @@ def _refuse_second(options: FollowOptions, followers: Path, store: str) -> None:
     """
     for path in sorted(followers.glob("*.json")):
         known = _read(path, Follower)
+        note = f"{options.place}/{STATE}/{FOLLOWERS}/{path.name}"
+        if options.url is not None and options.is_per_topic:
+            raise JobError(f"{options.url}: tables by topic on an object store follow one store")
         if known is not None and known.store == store:
             raise JobError(
-                f"{options.out}: has messages of {store} already, by --checkpoint "
-                f"{known.checkpoint}: give that one, or remove {path} to have them once more"
+                f"{options.place}: has messages of {store} already, by --checkpoint "
+                f"{known.checkpoint}: give that one, or remove {note} to have them once more"
             )
         if known is not None and (options.upsert_by or known.upsert_by):
             raise JobError(
-                f"{options.out}: follows {known.store}: a table with --upsert-by follows one "
+                f"{options.place}: follows {known.store}: a table with --upsert-by follows one "
                 "store, as the messages of two have no common order: give another --out"
             )
 

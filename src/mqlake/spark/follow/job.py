@@ -96,7 +96,7 @@ def follow(
     totals = batches.totals
     return FollowReport(
         str(options.store),
-        str(options.out),
+        options.place,
         options.format.value,
         str(options.checkpoint),
         totals.batches,

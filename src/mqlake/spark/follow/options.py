@@ -10,6 +10,7 @@ import msgspec
 
 from mqlake.errors import FormatError
 from mqlake.spark.follow.body_columns import BodyFormat
+from mqlake.spark.follow.lake_files import S3, LakeFiles
 from mqlake.spark.source.columns import COLUMNS, check_columns
 
 NEEDED = ("topic", "storeTimestamp")
@@ -62,7 +63,9 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     """A query over a store, and the table that its messages go to.
 
     Attributes:
-        out: directory of the table.
+        out: directory of the table; of a table on an object store, what is kept of it here.
+        url: where a table on an object store is, with the scheme `s3`.
+        storage: settings of the object store; they may be secrets.
         target_lag: seconds that a message waits at most for others to be committed with; less if
             a whole micro-batch waits.
         target_file_size: bytes that a data file should have at least; smaller ones are merged.
@@ -84,6 +87,8 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
 
     format: Format
     out: Path
+    url: str | None = None
+    storage: dict[str, str] = {}
     target_lag: float = 60.0
     target_file_size: int = 128 << 20
     compact_every: int = 10
@@ -98,6 +103,20 @@ class FollowOptions(StoreQuery, frozen=True, kw_only=True):
     body: BodyFormat | None = None
     body_fields: Any = None
     is_per_topic: bool = False
+
+    def __repr__(self) -> str:
+        # Settings of stores and catalogs may be secrets.
+        return f"FollowOptions(format={self.format!r}, place={self.place!r})"
+
+    @property
+    def place(self) -> str:
+        """The directory or URL of the table."""
+        return self.url or str(self.out)
+
+    @property
+    def files(self) -> LakeFiles:
+        """What reads and writes the files of the table."""
+        return LakeFiles(self.storage)
 
     @property
     def fails_on_loss(self) -> bool:
@@ -131,15 +150,29 @@ def partition_parts(names: str) -> tuple[str, ...]:
     return tuple(part for part in PARTITIONS if part in parts)
 
 
-def directory(name: str) -> Path:
-    """Return the directory that `--out` names.
+def target_of(name: str, checkpoint: Path | None, format_: str) -> tuple[Path, str | None]:
+    """Return the directory that `--out` names, and the URL if the table is on an object store.
+
+    The directory of such a table is below the checkpoint: only it has what is not data.
 
     Raises:
-        FormatError: it is a URL; data files are written and synced as local files.
+        FormatError: the place or the format cannot be used.
     """
-    if "://" in name and not name.startswith("file://"):
+    if "://" not in name or name.startswith("file://"):
+        return Path(name.removeprefix("file://")).absolute(), None
+    scheme, _, rest = name.partition("://")
+    key = rest.rstrip("/")
+    if scheme not in ("s3", "s3a", "s3n") or "/" not in key or set(key) & set("?#@%"):
+        raise FormatError(f"--out {_shown(name)}: give a directory, or s3://BUCKET/PREFIX")
+    if format_ == Format.PARQUET:
         raise FormatError(
-            f"{name} is no directory: a table is written to a file system that is mounted here "
-            "and on all executors"
+            f"--out {name}: a Parquet table has to be in a directory: use --to delta or iceberg"
         )
-    return Path(name.removeprefix("file://")).absolute()
+    if checkpoint is None:
+        raise FormatError(f"--out {name}: give a local or mounted directory as --checkpoint, too")
+    return checkpoint.absolute() / "table" / key.rpartition("/")[2], f"{S3}{key}"
+
+
+def _shown(url: str) -> str:
+    """Return a URL without what may be a secret."""
+    return url.partition("?")[0].rpartition("@")[2][:100]

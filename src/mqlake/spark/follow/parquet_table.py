@@ -26,8 +26,9 @@ from pyarrow import parquet
 from mqlake.errors import JobError
 from mqlake.spark.follow.committed_end import CommittedEnd
 from mqlake.spark.follow.compaction import Merge, Merged
-from mqlake.spark.follow.data_file import DataFile, sync_directory
+from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.evolution import fit, wanted_schema
+from mqlake.spark.follow.lake_files import sync_directory
 from mqlake.spark.follow.options import PARTITIONS, STATE, FollowOptions
 from mqlake.spark.follow.partition_writer import Shape, path_of
 from mqlake.spark.follow.table import stem_of

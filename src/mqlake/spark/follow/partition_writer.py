@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from mqlake.spark.failure import Attempt
 from mqlake.spark.follow.data_file import DataFile, FileWriter
+from mqlake.spark.follow.lake_files import LakeFiles
 
 GATHERED = 64 << 20
 """Bytes of rows that a task keeps before it writes."""
@@ -57,6 +57,7 @@ class Shape:
             people.
         stem: what file names begin with.
         target: bytes after which a file is followed by another.
+        files: what writes them.
     """
 
     directory: str
@@ -64,6 +65,7 @@ class Shape:
     is_hive: bool
     stem: str
     target: int
+    files: LakeFiles = LakeFiles()  # noqa: RUF009 (frozen)
 
     def of(self, topic: str) -> Shape:  # noqa: ARG002 (`TopicShapes` has several)
         """Return the shape of a topic's files."""
@@ -112,7 +114,7 @@ class PartitionWriter:
         for writer in self._open.values():
             writer.discard()
         for file in self._done:
-            Path(file.path).unlink(missing_ok=True)
+            self._shapes.of(file.topic).files.remove(file.path)
 
     def _flush(self, partition: tuple[str, str]) -> None:
         batches = self._gathered.pop(partition)
@@ -128,8 +130,9 @@ class PartitionWriter:
                 self._close(next(iter(self._open)))
             topic, day = partition
             shape = self._shapes.of(topic)
-            directory = Path(shape.directory, *path_of(topic, day, is_hive=shape.is_hive))
-            self._open[partition] = FileWriter(directory, shape.stem, shape.schema)
+            names = path_of(topic, day, is_hive=shape.is_hive)
+            directory = "/".join((shape.directory, *names))
+            self._open[partition] = FileWriter(shape.files, directory, shape.stem, shape.schema)
         self._open.move_to_end(partition)
         return self._open[partition]
 

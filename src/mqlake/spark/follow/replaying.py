@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 import msgspec
 import pyarrow as pa
-from pyarrow import parquet
 
 from mqlake.errors import JobError
 from mqlake.spark.follow.body_columns import NEEDED as NEEDED_OF_BODIES
@@ -22,6 +21,7 @@ from mqlake.spark.follow.data_file import DataFile
 from mqlake.spark.follow.dead_letters import options_of
 from mqlake.spark.follow.evolution import table_schema
 from mqlake.spark.follow.identity import held
+from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.letters import COLUMNS, NO_TOPIC, messages
 from mqlake.spark.follow.options import NEEDED, FollowOptions
 from mqlake.spark.follow.partition_writer import write_all
@@ -71,8 +71,8 @@ def replay(options: FollowOptions, session: Session | None = None) -> ReplayRepo
     decoder = _Decoder(options, session)
     with held(options) as identity:
         options = decoder.options
-        if not own.out.exists():
-            return ReplayReport(str(options.out), 0, 0)
+        if not own.files.exists(own.place):
+            return ReplayReport(options.place, 0, 0)
         follower = f"{identity.id}-replay"
         table, letters = open_table(options), open_table(own)
         begun = _begun(options)
@@ -120,7 +120,7 @@ def _take(
 
     def good() -> Iterator[pa.RecordBatch]:
         nonlocal taken
-        for batch in _rows(begun.files):
+        for batch in _rows(decoder.options.files, begun.files):
             kept: list[int] = []
             rows: list[pa.Table] = []
             for number, row in enumerate(batch.select(["physicalOffset", "raw"]).to_pylist()):
@@ -138,14 +138,14 @@ def _take(
     left = [batch for batch in rest if batch.num_rows]
     remaining = write_all(letters.shape(follower, begun.number), left)
     letters.commit(follower, begun.number, remaining, begun.files)
-    return ReplayReport(str(options.out), taken, sum(batch.num_rows for batch in left))
+    return ReplayReport(options.place, taken, sum(batch.num_rows for batch in left))
 
 
-def _rows(files: list[DataFile]) -> Iterator[pa.RecordBatch]:
+def _rows(lake: LakeFiles, files: list[DataFile]) -> Iterator[pa.RecordBatch]:
     """Yield the dead letters of files, with the columns that their place says."""
     schema = table_schema(COLUMNS)
     for file in files:
-        with parquet.ParquetFile(file.path) as opened:
+        with lake.parquet(file.path) as opened:
             for batch in opened.iter_batches(1000):
                 topic = pa.repeat(pa.scalar(file.topic or NO_TOPIC, pa.string()), batch.num_rows)
                 there = set(batch.schema.names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 from mqlake.spark.follow.partition_writer import Shape
@@ -34,8 +33,8 @@ class TopicShapes:
         known = self.known.get(topic)
         if known is not None:
             return known
-        directory = Path(self.new.directory, directory_name(topic), self.below)
-        return replace(self.new, directory=str(directory))
+        names = (self.new.directory, directory_name(topic), self.below)
+        return replace(self.new, directory="/".join(filter(None, names)))
 
 
 def directory_name(topic: str) -> str:

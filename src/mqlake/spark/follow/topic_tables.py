@@ -78,7 +78,8 @@ class TopicTables:
                 if name in schema.names:
                     schema = schema.remove(schema.get_field_index(name))
         target = self._options.target_file_size
-        return Shape(str(self._options.out), schema, False, stem_of(follower, batch), target)
+        stem, files = stem_of(follower, batch), self._options.files
+        return Shape(self._options.place, schema, False, stem, target, files)
 
     def commit(
         self,
@@ -139,13 +140,16 @@ class TopicTables:
 
     def _table(self, topic: str) -> LakeTable:
         if topic not in self._tables:
-            out = self._options.out / directory_name(topic)
+            name, url = directory_name(topic), self._options.url
+            out = self._options.out / name
             if topic_of(out.name) is None:
                 state = LocalOwnedDirectory.make(out / STATE)
                 replace_file(state, TOPIC, msgspec.json.encode(topic))
             for id_, known in followers_of(self._options.out).items():
                 note_follower(out, id_, _of_topic(known, topic))
-            options = msgspec.structs.replace(self._options, out=out, is_per_topic=False)
+            options = msgspec.structs.replace(
+                self._options, out=out, url=url and f"{url}/{name}", is_per_topic=False
+            )
             self._tables[topic] = self._open_one(options)
         return self._tables[topic]
 

@@ -26,6 +26,7 @@ from mqlake.jobs.engine import Engine
 from mqlake.spark.follow.compaction import file_batches
 from mqlake.spark.follow.data_file import DataFile, FileWriter
 from mqlake.spark.follow.evolution import wanted_schema
+from mqlake.spark.follow.lake_files import LakeFiles
 from mqlake.spark.follow.options import STATE, FollowOptions, Format
 from mqlake.spark.follow.table import LakeTable
 
@@ -36,6 +37,9 @@ compute: Any = importlib.import_module("pyarrow.compute")  # its functions are m
 
 NEEDED = ("body", "topic", "physicalOffset")
 """Columns of a message that say what becomes of its key."""
+
+_LOCAL = LakeFiles()
+"""Tables by key are in directories."""
 
 _KEY = "mqlake_key"
 _NUMBER = "mqlake_number"
@@ -76,6 +80,11 @@ def check_upsert(options: FollowOptions) -> None:
     if options.format is Format.PARQUET or "topic" not in options.partition_by:
         raise JobError(
             "--upsert-by: only in Delta Lake and Iceberg tables that are partitioned by topic"
+        )
+    if options.url is not None:
+        raise JobError(
+            f"--upsert-by: {options.url} is on an object store; tables by key must be in a "
+            "directory: give another --out"
         )
     schema = wanted_schema(options)
     if column not in schema.names:
@@ -204,7 +213,7 @@ def rewrite(job: Rewrite) -> Rewritten:
 def _write(job: Rewrite, has_older: Any) -> DataFile | None:
     path = Path(job.file.path)
     schema = parquet.read_schema(path).remove_metadata()
-    writer = FileWriter(path.parent, path.name.rpartition("-")[0], schema)
+    writer = FileWriter(_LOCAL, str(path.parent), path.name.rpartition("-")[0], schema)
     rows = 0
     try:
         for kept in _kept(job.file, has_older):
@@ -220,7 +229,7 @@ def _write(job: Rewrite, has_older: Any) -> DataFile | None:
 
 
 def _kept(file: DataFile, has_older: Any) -> Iterator[Any]:
-    for batch in file_batches([file]):
+    for batch in file_batches(_LOCAL, [file]):
         kept = batch.filter(compute.invert(has_older(batch)))
         if kept.num_rows:
             yield kept

@@ -1,0 +1,120 @@
+"""Tables of `mqlake follow` on a server of S3: killed, restarted, merged, checked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
+
+from mqlake.cli.app import run
+from mqlake.spark.follow.lake_files import delta_options, iceberg_options
+from mqlake.store import BlockingMessageStore, Message
+from tests.peer.python_build import PythonMissingError
+from tests.peer.s3_server import BUCKET, SECRET, S3Server
+
+pytestmark = [pytest.mark.peer, pytest.mark.spark]
+
+MESSAGES = 400
+_PATIENCE = 120.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    try:
+        started = S3Server(tmp_path_factory.mktemp("s3"))
+    except PythonMissingError as reason:
+        pytest.skip(f"without a server of S3: {reason}")
+    yield started
+    started.close()
+
+
+def put(path: Path, start: int, end: int) -> None:
+    with BlockingMessageStore.open(path) as live:
+        for number in range(start, end):
+            live.put(Message(("Orders", "%RETRY%G")[number % 2], str(number).encode()))
+
+
+def arguments(server: S3Server, tmp_path: Path, format_: str) -> list[str]:
+    given = [str(tmp_path / "store"), "--to", format_, "--out", f"s3://{BUCKET}/{format_}/table"]
+    given += ["--checkpoint", str(tmp_path / "checkpoint")]
+    for name, value in server.settings.items():
+        given += ["--storage-option", f"{name}={value}"]
+    if format_ == "iceberg":
+        given += ["--catalog", f"sqlite:///{tmp_path}/catalog.db"]
+    return given
+
+
+def bodies(server: S3Server, tmp_path: Path, format_: str) -> list[int]:
+    found: Any
+    if format_ == "delta":
+        options = delta_options(server.settings)
+        url = f"s3://{BUCKET}/delta/table"
+        if not DeltaTable.is_deltatable(url, options):
+            return []
+        found = DeltaTable(url, storage_options=options).to_pyarrow_table()
+    else:
+        catalog = load_catalog(
+            "default", uri=f"sqlite:///{tmp_path}/catalog.db", **iceberg_options(server.settings)
+        )
+        if not catalog.namespace_exists("mqlake") or not catalog.table_exists("mqlake.table"):
+            return []
+        found = catalog.load_table("mqlake.table").scan().to_arrow()
+    return sorted(int(body) for body in found["body"].to_pylist())
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_killed_and_restarted(server: S3Server, tmp_path: Path, format_: str) -> None:
+    put(tmp_path / "store", 0, MESSAGES)
+    given = arguments(server, tmp_path, format_)
+    slow = ["--max-offsets-per-trigger", "20", "--target-lag", "0", "--compact-every", "3"]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mqlake", "follow", *given, *slow],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + _PATIENCE
+        try:
+            while not bodies(server, tmp_path, format_):
+                assert process.poll() is None, (tmp_path / "log").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    put(tmp_path / "store", MESSAGES, MESSAGES + 50)
+    end = [*given, "--keep-versions", "0"]
+    restarted = subprocess.run(
+        [sys.executable, "-m", "mqlake", "follow", *end, "--once"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert restarted.returncode == 0, restarted.stdout + restarted.stderr
+    assert bodies(server, tmp_path, format_) == list(range(MESSAGES + 50))
+    said = (tmp_path / "log").read_text() + restarted.stdout + restarted.stderr
+    assert SECRET not in said
+    assert run(["follow", *given, "--check"]) == 0
+    assert run(["follow", *given, "--replay"]) == 0
+
+
+def test_a_second_checkpoint_is_refused(
+    server: S3Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path / "store", 0, 2)
+    given = arguments(server, tmp_path, "delta")
+    given[given.index("--out") + 1] = f"s3://{BUCKET}/second/table"
+    assert run(["follow", *given, "--once"]) == 0
+    given[given.index("--checkpoint") + 1] = str(tmp_path / "another")
+    assert run(["follow", *given, "--once"]) != 0
+    assert "has messages of" in capsys.readouterr().err
