@@ -43,10 +43,9 @@ import os, sys, time
 from pathlib import Path
 from mqlake.storage.owner_lock import OwnerLock
 with OwnerLock(Path(sys.argv[1]).parent):
-    child = os.fork()
-    if child == 0:
+    if os.fork() == 0:
+        print("locked", os.getpid(), flush=True)
         time.sleep(600)
-    print("locked", child, flush=True)
     sys.stdin.read()
 """
 
