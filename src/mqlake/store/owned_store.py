@@ -132,7 +132,8 @@ class OwnedStore:
                 found.report.dialect,
             )
         )
-        self.dispatcher.arrived, self.dispatcher.begin_anew = self._arrived, self._begin_anew
+        self.dispatcher.arrived = self._arrived
+        self.dispatcher.begin_anew = self._begin_anew if settings.now.is_slave else None
         self._appender = Appender(self.log, self.offsets, settings, clock, self._has_batches)
         self._append, self.answer_if_busy = self._appender.put, self._appender.answer_if_busy
         self._schedule = Schedule(settings, clock)
@@ -302,8 +303,6 @@ class OwnedStore:
 
     def _begin_anew(self, queue: OwnedQueue) -> None:
         """Empty a queue that its master has begun anew: its topic was deleted and made again."""
-        if not self.settings.is_slave:
-            return
         _log.warning(
             "queue %d of %s begins anew, and its %d entries are removed: the master has deleted the"
             " topic and made it again",
@@ -340,6 +339,7 @@ class OwnedStore:
             DiskError: the disk failed.
         """
         self._checkpoint.checksummed = None
+        self.dispatcher.begin_anew = self._begin_anew
         self.checkpoint()
 
     def lead(self) -> None:
@@ -356,6 +356,7 @@ class OwnedStore:
                 raise self._dispatch_failure or StoreError(
                     f"nothing is dispatched from {before} on"
                 )
+        self.dispatcher.begin_anew = None
         if self.settings.enabled_append_prop_crc:
             self._checkpoint.checksummed = Checksummed(self.log.end, STILL_OPEN)
         self.checkpoint()

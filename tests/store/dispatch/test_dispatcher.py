@@ -8,9 +8,10 @@ import pytest
 
 from mqlake.errors import DiskError, StoreError
 from mqlake.formats import sys_flag
-from mqlake.formats.consume_queue import ENTRY, tags_code
+from mqlake.formats.consume_queue import ENTRY, QueueEntry, tags_code
 from mqlake.formats.dialect import Dialect
 from mqlake.store.append.message import Message
+from mqlake.store.queues.owned_queue import OwnedQueue
 from mqlake.store.settings import StoreSettings
 from tests.crash.disk import RecordedDisk
 from tests.jobs.model import (
@@ -129,6 +130,26 @@ def test_nothing_behind_the_limit_is_dispatched(tmp_path: Path) -> None:
     assert store.dispatcher.run(second.physical_offset + second.size) == 1
     assert store.dispatcher.run(store.log.end) == 0
     assert store.queues.max_offset("A", 0) == 2
+
+
+def test_a_slave_reads_no_queue_again_when_its_time_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a step with thousands of queues never ends."""
+    store, begun, looks = LiveParts(tmp_path, SETTINGS), list[str](), 0
+    entry = OwnedQueue.entry
+
+    def counted(queue: OwnedQueue, offset: int) -> QueueEntry | None:
+        nonlocal looks
+        looks += 1
+        return entry(queue, offset)
+
+    monkeypatch.setattr(OwnedQueue, "entry", counted)
+    store.dispatcher.begin_anew = lambda queue: begun.append(queue.topic)
+    store.appender.put_many([Message("Wide", b"x", queue_id=number) for number in range(600)])
+    while store.dispatcher.position < store.log.end:
+        store.dispatcher.run(store.log.end, until=0.0)
+    assert (store.dispatcher.entries, begun, looks) == (600, [], 0)
 
 
 def test_a_full_disk_stops_dispatch_until_there_is_room(

@@ -81,6 +81,7 @@ class Dispatcher:
         self.position = position
         self.arrived: Arrived | None = None
         self.begin_anew: Callable[[OwnedQueue], object] | None = None
+        self._begun: dict[tuple[str, int], int] = {}
         self.last_record = self.last_queued = NONE
         self.refused = self.count = self.entries = 0
         self._until = inf
@@ -206,8 +207,8 @@ class Dispatcher:
                 batches[number] = queue
                 continue
             entries = data[start * ENTRY_SIZE : end * ENTRY_SIZE]
-            if offset == 0 and queue.end and self.begin_anew and _is_anew(queue, entries):
-                self.begin_anew(queue)
+            if offset == 0 and self.begin_anew is not None:
+                self._begin(queue, entries, self.begin_anew)
             written = queue.append(offset, entries)
             self.entries += written
             if written == 0 and offset >= queue.end:
@@ -216,6 +217,23 @@ class Dispatcher:
                 self.arrived(queue.topic, queue.queue_id, queue.end)
             self._check_time(written)
         return batches
+
+    def _begin(
+        self, queue: OwnedQueue, entries: memoryview, begin_anew: Callable[[OwnedQueue], object]
+    ) -> None:
+        """Empty a queue if the record of its queue offset 0 lies after the one that it has.
+
+        A step that ran out of time is done again. It must not read the files of its queues again,
+        or a step with thousands of them never ends. So `_begun` has where the first record of each
+        queue is.
+        """
+        name, at = (queue.topic, queue.queue_id), int(ENTRY.unpack_from(entries)[0])
+        if self._begun.get(name) == at:
+            return
+        known = queue.entry(0) if queue.end else None
+        if queue.end and (known is None or known.physical_offset < at):
+            begin_anew(queue)
+        self._begun[name] = at
 
     def _append_units(self, batch: Batch, queues: dict[int, OwnedBatchQueue]) -> None:
         """Append to batch consume queues; the records' properties are read from the log."""
@@ -261,9 +279,3 @@ class Dispatcher:
             if is_last:
                 return
         index.take_record()
-
-
-def _is_anew(queue: OwnedQueue, entries: memoryview) -> bool:
-    """Say whether the entry of queue offset 0 lies behind the one that the queue has there."""
-    known = queue.entry(0)
-    return known is None or known.physical_offset < ENTRY.unpack_from(entries)[0]
