@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from mqlake.cli.commands.admin.arguments import milliseconds
 from mqlake.cli.commands.admin.commands import COMMANDS
 from mqlake.cli.options import UsageError
 from mqlake.testing import RunningBroker, broker
+from tests.broker.running import PATIENCE
 from tests.cli.conftest import Mqlake
 
 GROUP = "g"
@@ -91,8 +93,11 @@ def test_slaves_are_shown_with_their_masters(mqlake: Mqlake, running: RunningBro
         rows = ran.json["brokers"]
         found = [(row["brokerId"], row["address"], row["activated"]) for row in rows]
         assert found == [(0, running.address, True), (1, follower.address, True)]
-        text = mqlake("admin", "haStatus", "-b", running.address, "-n", names).out
-        assert re.search(r"slaveNum\W+0", text)
+        deadline = monotonic() + PATIENCE
+        while not re.search(
+            r"slaveNum\W+1", mqlake("admin", "haStatus", "-b", running.address, "-n", names).out
+        ):
+            assert monotonic() < deadline, "the slave does not follow the log"
         text = mqlake("admin", "haStatus", "-b", follower.address, "-n", names).out
         assert "masterAddr" in text
         assert "slaveNum" not in text

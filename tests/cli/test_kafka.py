@@ -64,8 +64,8 @@ def test_examples_parse(mqlake: Mqlake, name: str) -> None:
     [
         (["kafka"], "Missing command (see mqlake kafka --help)"),
         (["kafka", "verify"], "Missing argument 'PATH' (see mqlake kafka verify --help)"),
-        (["kafka", "lookup", "a"], "say what to look for: --offset N, or --time MS"),
-        (["kafka", "lookup", "a", "--offset", "1", "--time", "1"], "say what to look for"),
+        (["kafka", "lookup", "a"], "give --offset N or --time MS"),
+        (["kafka", "lookup", "a", "--offset", "1", "--time", "1"], "give --offset N or --time MS"),
         (["kafka", "dump", "a", "--isolation", "none"], "Invalid value for '--isolation'"),
         (["kafka", "recover", "a", "--index-interval-bytes", "-1"], "Invalid value for '--index-"),
     ],

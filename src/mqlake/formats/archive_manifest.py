@@ -1,4 +1,4 @@
-"""The manifest of an archive (docs/archive.md): which files it has, and under which names.
+"""The manifest of an archive (docs/formats/archive_manifest.md): its files, and their names.
 
 `manifest.json` is written after the objects that it names, so an archive always is what its
 manifest says, whatever else lies beside it.
