@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +22,8 @@ from tests.spark.source.growing import GrowingStore
 from tests.spark.source.rows import batch_rows
 
 pytestmark = pytest.mark.peer
+
+_PATIENCE = 60
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +72,18 @@ def test_what_is_not_there_is_one_line(hdfs: Hdfs) -> None:
         batch_rows(f"{hdfs.url}/nothing")
     with pytest.raises(StoreError, match="no name node in it"):
         open_url("hdfs:///archives")
+
+
+def test_a_child_of_a_process_that_used_hdfs_starts(hdfs: Hdfs) -> None:
+    """A client is not dropped in it, where that would wait for the parent's threads."""
+    with pytest.raises(StoreError):
+        batch_rows(f"{hdfs.url}/nothing")
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    deadline = time.monotonic() + _PATIENCE
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            pytest.fail("the child hangs")
+        time.sleep(0.05)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,15 +32,25 @@ def hdfs(url: str) -> tuple[Any, str]:
     if not parts.netloc:
         raise StoreError(f"{shown}: no name node in it: write {parts.scheme}://host:port/path")
     try:
-        from hdfs_native.fsspec import HdfsFileSystem  # pyright: ignore[reportMissingImports]
+        client = _client(parts.hostname, parts.port, os.getpid())
     except ImportError:
         return _library(url)
-    try:
-        client = HdfsFileSystem(host=parts.hostname, port=parts.port)
     except Exception as error:
         reason = " ".join(str(error).replace(url, shown).split())
         raise StoreError(f"{shown}: {reason}") from error
     return PyFileSystem(FSSpecHandler(client)), unquote(parts.path).rstrip("/") or "/"
+
+
+@cache
+def _client(host: str | None, port: int | None, process: int) -> Any:  # noqa: ARG001
+    """Return the client of a cluster, one for each process.
+
+    A client's threads do not survive a fork, and whoever drops it in the child waits for them for
+    ever. fsspec's own cache does so, even in a child that only starts another program.
+    """
+    from hdfs_native.fsspec import HdfsFileSystem  # pyright: ignore[reportMissingImports]
+
+    return HdfsFileSystem(host=host, port=port, skip_instance_cache=True)
 
 
 def _library(url: str) -> tuple[Any, str]:
