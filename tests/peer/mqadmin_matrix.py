@@ -57,7 +57,7 @@ def _names(text: str) -> str:
 def _same_settings(recorded: str, printed: str) -> bool:
     """Compare the settings that both sides have, but for those that say where a side is."""
     theirs, ours = _settings(recorded), _settings(printed)
-    common = theirs.keys() & ours.keys() - _PLACE_SETTINGS
+    common = theirs.keys() & ours.keys() - _PLACE_SETTINGS - _OWN_DEFAULTS
     return len(common) >= 10 and all(theirs[name] == ours[name] for name in common)
 
 
@@ -66,11 +66,15 @@ def _settings(text: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs}
 
 
+# docs/replication.md says why.
+_OWN_DEFAULTS = frozenset(("inSyncReplicas",))
+
 _PLACE_SETTINGS = frozenset(
     (
         "bindAddress",
         "listenPort",
         "haListenPort",
+        "brokerIP2",
         "rocketmqHome",
         "storePathCommitLog",
         "configStorePath",

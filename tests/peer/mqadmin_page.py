@@ -41,6 +41,8 @@ broker -c`, otherwise in the store ([broker.md](broker.md#settings)). RocketMQ r
 settings; mqlake refuses all that take effect at a restart (names, ports, file sizes,
 `flushDiskType`).
 
+`inSyncReplicas` is 2 by default, in RocketMQ 1 ([replication.md](replication.md)).
+
 Thresholds for cold data are saved and shown, but have no effect: mqlake reads through the page
 cache and has no such control.
 """
