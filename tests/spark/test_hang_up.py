@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,8 @@ def test_a_limit_leaves_no_traceback(tmp_path: Path) -> None:
             live.put(Message("A", bytes(1000)))
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM, tmp_path / "store"],
+        # Spark's own default is the first `python3` of PATH, which may be another one.
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,
