@@ -87,6 +87,7 @@ class Watermarks:
                 last = result
             if result.waits_for_slaves:
                 # Those behind it, which ask for no slave, are on the disk and on slaves after it.
-                last = replace(last, waits_for_slaves=True)
+                if not last.waits_for_slaves:
+                    last = replace(last, waits_for_slaves=True)
                 break
         return None if last is None or self.is_confirmed(last) else last
